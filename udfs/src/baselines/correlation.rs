@@ -1,0 +1,44 @@
+use crate::math::products::Products;
+use crate::math::pursuit::{Pursuit, explain};
+use crate::{Problem, Ranking, Result, Run, Selector, selector};
+
+selector! {
+    /// Correlation with the label.
+    ///
+    /// Ranks every feature by itself: the absolute value of Pearson's correlation with the label. Fast and easily
+    /// understood, but blind to redundancy: of two copies of a good feature it ranks both at the top.
+    ///
+    /// A text column or a group counts with its multiple correlation, the square root of the R² of a fit on all its
+    /// columns; for classes the label is one 0/1 column each, jointly. `train_score` and `gain` show what each feature adds
+    /// to those ranked before it.
+    ///
+    /// Cost: one pass over the table.
+    #[selector(
+        name = "correlation",
+        aliases = [],
+        labels = Any,
+        reads = Moments,
+        score = "absolute correlation with the label",
+    )]
+    pub struct Correlation {}
+}
+
+impl Selector for Correlation {
+    fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
+        // A correlation does not know scales, so they are taken out even where the user keeps them.
+        let products = Products::new(problem);
+        let start = Pursuit::new(&products);
+        let candidates = || (0..problem.units.len()).filter(|unit| !products.units[*unit].is_empty());
+        let mut free: Vec<(usize, f64)> =
+            candidates().filter(|unit| !problem.must_include.contains(unit)).map(|unit| (unit, start.projection(unit))).collect();
+        free.sort_by(|a, b| tie_aware(b.1).total_cmp(&tie_aware(a.1)).then(a.0.cmp(&b.0)));
+        let forced = problem.must_include.iter().filter(|unit| !products.units[**unit].is_empty());
+        let order: Vec<(usize, f64)> = forced.map(|unit| (*unit, start.projection(*unit))).chain(free).collect();
+        explain(problem, &products, run, &order)
+    }
+}
+
+/// Scores that differ only by rounding sort by column: twelve digits decide.
+fn tie_aware(score: f64) -> f64 {
+    (score * 1e12).round()
+}

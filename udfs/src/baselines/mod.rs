@@ -1,0 +1,2 @@
+pub mod correlation;
+pub mod lasso;

@@ -1,0 +1,63 @@
+//! The selectors of Pursuit: plain Rust on plain numbers, no SQL, no Arrow, no runtime.
+//!
+//! **The contract on one page.** A table is read into [`Moments`] (one pass, mergeable) or [`Rows`], according to a [`Plan`]
+//! that was fixed before the first row. A [`Problem`] puts a question to it: these [`Unit`]s, this [`Label`], so many choices. A
+//! [`Selector`] answers with a [`Ranking`]. It reports progress to a [`Run`] and gets cancellation and random numbers from
+//! it. Its options are its struct, declared once with [`selector!`]:
+//!
+//! ```
+//! use pursuit_udfs::{Choice, Problem, Ranking, Result, Run, Selector, selector, testing};
+//!
+//! selector! {
+//!     /// The first columns, in order.
+//!     ///
+//!     /// A selector that looks at nothing.
+//!     #[selector(name = "first", aliases = [], labels = Any, reads = Moments, score = "none")]
+//!     pub struct First {}
+//! }
+//!
+//! impl Selector for First {
+//!     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
+//!         run.step(0, 1)?;
+//!         let k = problem.k.unwrap_or(1);
+//!         let choices = (0..k).map(|unit| Choice::new(unit + 1, unit, 0.0)).collect();
+//!         Ok(Ranking { choices, ..Ranking::default() })
+//!     }
+//! }
+//!
+//! let table = testing::Table::random(20, 3, 0).k(2);
+//! let ranking = First::default().select(&table.problem(table.column(2)), &Run::default())?;
+//! assert_eq!(ranking.units(), [0, 1]);
+//! # Ok::<(), pursuit_udfs::Error>(())
+//! ```
+//!
+//! [`testing::check_selector`] judges a selector, ours and yours alike; [`selectors`] lists ours.
+
+mod baselines;
+mod common;
+mod error;
+mod math;
+mod moments;
+pub mod options;
+mod problem;
+mod ranking;
+mod registry;
+mod rows;
+mod run;
+#[doc(hidden)]
+pub mod selector;
+mod selectors;
+pub mod testing;
+
+pub use common::{Common, Nulls, Reading, Shown, Task};
+pub use error::{Error, Kind, Result, did_you_mean, name_list};
+pub use math::tiles::Tiles;
+pub use moments::{Gram, Moments};
+pub use options::{Check, Count, OptionSpec, OptionType, Options, Settings};
+pub use problem::{Block, Class, Data, DesignColumn, Feature, Label, LabelKind, NO_LEVEL, Numbers, Plan, Problem, Seen, Unit};
+pub use ranking::{Choice, Ranking};
+pub use registry::selectors;
+pub use rows::{Rows, RowsBuilder};
+pub use run::{Random, Run};
+pub use selector::{Declared, Labels, Reads, Selector, Spec};
+pub use serde_json::Value;

@@ -1,0 +1,38 @@
+/// One chosen unit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    /// 1 = chosen first.
+    pub rank: usize,
+    /// Position in [`Problem::units`](crate::Problem::units).
+    pub unit: usize,
+    /// The selector's own criterion; higher is better.
+    pub score: f64,
+    /// What this choice added to `train_score`.
+    pub gain: Option<f64>,
+    /// Share of the label's variance explained by choices 1..=rank.
+    pub train_score: Option<f64>,
+    /// Coefficient of a single-column unit, in the input's units.
+    pub coefficient: Option<f64>,
+    /// What happened to the unit at this step, where a selector returns a whole path.
+    pub note: Option<String>,
+}
+
+impl Choice {
+    pub fn new(rank: usize, unit: usize, score: f64) -> Self {
+        Self { rank, unit, score, gain: None, train_score: None, coefficient: None, note: None }
+    }
+}
+
+/// What a selector answers: its choices, best first, and why it passed over others where it knows.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Ranking {
+    pub choices: Vec<Choice>,
+    /// Units that could not be chosen, with the reason (`collinear with bmi`).
+    pub passed_over: Vec<(usize, String)>,
+}
+
+impl Ranking {
+    pub fn units(&self) -> Vec<usize> {
+        self.choices.iter().map(|choice| choice.unit).collect()
+    }
+}

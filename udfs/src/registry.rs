@@ -1,0 +1,15 @@
+use crate::Declared;
+use crate::Spec;
+use crate::baselines::{correlation::Correlation, lasso::Lasso};
+use crate::selectors::{omp::Omp, sequential_attention::SequentialAttention, sequential_lasso::SequentialLasso};
+
+/// Every selector that ships with Pursuit, in the order in which `selectors()` lists them.
+pub fn selectors() -> Vec<Spec> {
+    vec![
+        Omp::spec(),
+        SequentialLasso::spec(),
+        SequentialAttention::spec(),
+        Lasso::spec(),
+        Correlation::spec(),
+    ]
+}

@@ -1,0 +1,125 @@
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::{Error, Result};
+
+/// One execution of a selector: how to stop it, whom to tell, and where its random numbers come from.
+#[derive(Clone, Default)]
+pub struct Run {
+    cancelled: Arc<AtomicBool>,
+    progress: Option<Arc<dyn Fn(usize, usize) + Send + Sync>>,
+    seed: u64,
+}
+
+impl Run {
+    pub fn new(seed: u64) -> Self {
+        Self { seed, ..Self::default() }
+    }
+
+    /// Set the flag from any thread, and the run ends at its next step.
+    pub fn with_cancel(mut self, flag: Arc<AtomicBool>) -> Self {
+        self.cancelled = flag;
+        self
+    }
+
+    pub fn with_progress(mut self, progress: impl Fn(usize, usize) + Send + Sync + 'static) -> Self {
+        self.progress = Some(Arc::new(progress));
+        self
+    }
+
+    /// Every selector calls this before each step: it reports progress and honours cancellation.
+    pub fn step(&self, done: usize, total: usize) -> Result<()> {
+        self.check()?;
+        if let Some(progress) = &self.progress {
+            progress(done, total);
+        }
+        Ok(())
+    }
+
+    /// Cancellation alone, for the inside of a long step.
+    pub fn check(&self) -> Result<()> {
+        if self.cancelled.load(Ordering::Relaxed) { Err(Error::cancelled()) } else { Ok(()) }
+    }
+
+    /// The random stream for one purpose. Named, so that a new user of random numbers never shifts
+    /// another's; numbered, so that parallel tasks each have their own whatever thread runs them.
+    pub fn random(&self, purpose: &str, task: u64) -> Random {
+        let name = purpose.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        let mut random = Random(self.seed ^ name);
+        random.0 = random.next_u64() ^ task.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        random.next_u64();
+        random
+    }
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run").field("seed", &self.seed).finish_non_exhaustive()
+    }
+}
+
+/// SplitMix64: small, fast, and the same on every platform and in every version.
+#[derive(Debug, Clone)]
+pub struct Random(u64);
+
+impl Random {
+    pub fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Uniform in `[0, 1)`.
+    pub fn uniform(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Uniform in `0..bound`.
+    pub fn below(&mut self, bound: usize) -> usize {
+        ((u128::from(self.next_u64()) * bound as u128) >> 64) as usize
+    }
+
+    /// Standard normal, by Box and Muller.
+    pub fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_differ_by_purpose_task_and_seed() {
+        let first = |run: &Run, purpose, task| run.random(purpose, task).next_u64();
+        let run = Run::new(1);
+        assert_eq!(first(&run, "trees", 0), first(&Run::new(1), "trees", 0));
+        assert_ne!(first(&run, "trees", 0), first(&run, "trees", 1));
+        assert_ne!(first(&run, "trees", 0), first(&run, "split", 0));
+        assert_ne!(first(&run, "trees", 0), first(&Run::new(2), "trees", 0));
+    }
+
+    #[test]
+    fn normal_numbers_have_mean_zero_and_variance_one() {
+        let mut random = Run::new(3).random("normal", 0);
+        let draws: Vec<f64> = (0..20_000).map(|_| random.normal()).collect();
+        let mean = draws.iter().sum::<f64>() / 20_000.0;
+        let variance = draws.iter().map(|x| x * x).sum::<f64>() / 20_000.0;
+        assert!(mean.abs() < 0.03 && (variance - 1.0).abs() < 0.05, "{mean} {variance}");
+    }
+
+    #[test]
+    fn cancelling_stops_at_the_next_step() {
+        let flag = Arc::new(AtomicBool::new(false));
+        let run = Run::new(0).with_cancel(Arc::clone(&flag));
+        assert!(run.step(0, 2).is_ok());
+        flag.store(true, Ordering::Relaxed);
+        assert_eq!(run.step(1, 2), Err(Error::cancelled()));
+    }
+}

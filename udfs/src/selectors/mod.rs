@@ -1,0 +1,3 @@
+pub mod omp;
+pub mod sequential_attention;
+pub mod sequential_lasso;

@@ -1,0 +1,5 @@
+//! Everything about the selectors that is not a kernel: one binary, one module for each kind of promise.
+
+mod conformance;
+mod moments;
+mod theorems;
