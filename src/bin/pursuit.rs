@@ -1,1 +1,15 @@
-fn main(){}
+use std::process::ExitCode;
+
+use clap::Parser;
+use pursuit::shell::{Arguments, run};
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run(Arguments::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{}", error.strip_backtrace());
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -22,6 +22,14 @@ pub struct Plan {
     pub max_classes: usize,
     /// Most bytes of state; 0: no limit.
     pub bytes_max: usize,
+    /// Columns of the table that are no candidates, and why, for those who ask to see all.
+    pub left_out: Vec<LeftOut>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    pub feature: String,
+    pub reason: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -156,7 +164,9 @@ pub struct DesignColumn {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unit {
     pub name: String,
-    /// Its columns of the design. None: it can never be chosen.
+    /// The columns of the table that it stands for.
+    pub features: Vec<usize>,
+    /// Its columns of the design.
     pub columns: Vec<usize>,
     /// Whether its one coefficient is worth reporting.
     pub is_number: bool,
@@ -264,12 +274,18 @@ impl Problem {
         Ok(Self { units, label, k, must_include, standardize: common.standardize, seen, data })
     }
 
-    /// Rows behind each column, for criteria that count them.
-    pub fn rows(&self) -> f64 {
-        match &self.data {
-            Data::Gram(gram) => gram.weight,
-            Data::Rows(rows) => rows.weight(),
+    /// Why a unit can never be chosen, if so: nothing varies in it.
+    pub fn why_never(&self, unit: usize) -> Option<&'static str> {
+        let varies = |column: usize| match &self.data {
+            Data::Gram(gram) => gram.matrix[column * gram.design.len() + column] > 0.0,
+            Data::Rows(rows) => rows.columns[column].iter().any(|value| *value != 0.0),
+        };
+        if self.units[unit].columns.iter().any(|column| varies(*column)) {
+            return None;
         }
+        let is_missing = |feature: &usize| self.seen.missing[*feature] == self.seen.rows;
+        let all_missing = self.units[unit].features.iter().all(is_missing);
+        Some(if all_missing { "all values are NULL" } else { "constant" })
     }
 }
 
@@ -283,9 +299,10 @@ fn units(design: &[DesignColumn], plan: &Plan, groups: &BTreeMap<String, Vec<Str
     }
     let mut units: Vec<Unit> = Vec::new();
     let mut at: BTreeMap<&str, usize> = BTreeMap::new();
-    for (feature, columns) in plan.features.iter().zip(columns_of) {
+    for (position, (feature, columns)) in plan.features.iter().zip(columns_of).enumerate() {
         let group = group_of.get(feature.name.as_str());
         if let Some(&unit) = group.and_then(|group| at.get(group)) {
+            units[unit].features.push(position);
             units[unit].columns.extend(columns);
             units[unit].is_number = false;
             continue;
@@ -294,7 +311,8 @@ fn units(design: &[DesignColumn], plan: &Plan, groups: &BTreeMap<String, Vec<Str
             at.insert(group, units.len());
         }
         let is_number = columns.len() == 1 && design[columns[0]].is_number;
-        units.push(Unit { name: group.map_or(&*feature.name, |g| g).to_string(), columns, is_number });
+        let name = group.map_or(&*feature.name, |group| group).to_string();
+        units.push(Unit { name, features: vec![position], columns, is_number });
     }
     units
 }

@@ -72,6 +72,7 @@ impl Table {
             max_levels: self.common.max_levels,
             max_classes: self.common.max_classes,
             bytes_max: 0,
+            left_out: Vec::new(),
         }
     }
 

@@ -1,0 +1,88 @@
+//! A ranking as Arrow: the columns that every selector's answer has.
+
+use std::sync::{Arc, LazyLock};
+
+use datafusion::arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray};
+use datafusion::arrow::datatypes::{DataType, Field, Fields};
+use pursuit_udfs::{Common, Plan, Problem, Ranking, Shown};
+
+/// `rank, feature, score, …`: the same for every selector, so that `UNION ALL` compares them.
+pub(crate) static FIELDS: LazyLock<Fields> = LazyLock::new(|| {
+    Fields::from(vec![
+        Field::new("rank", DataType::Int64, true),
+        Field::new("feature", DataType::Utf8, true),
+        Field::new("score", DataType::Float64, true),
+        Field::new("gain", DataType::Float64, true),
+        Field::new("train_score", DataType::Float64, true),
+        Field::new("valid_score", DataType::Float64, true),
+        Field::new("coefficient", DataType::Float64, true),
+        Field::new("cost", DataType::Float64, true),
+        Field::new("reason", DataType::Utf8, true),
+        Field::new("method", DataType::Utf8, false),
+    ])
+});
+
+/// One row of an answer.
+#[derive(Debug, Default)]
+pub(crate) struct Row {
+    rank: Option<i64>,
+    feature: Option<String>,
+    score: Option<f64>,
+    gain: Option<f64>,
+    train_score: Option<f64>,
+    coefficient: Option<f64>,
+    reason: Option<String>,
+}
+
+/// The chosen units in order; with `rows => 'all'` then the others, in the order of the input, and why.
+pub(crate) fn rows(problem: &Problem, ranking: &Ranking, common: &Common, plan: &Plan) -> Vec<Row> {
+    let mut rows: Vec<Row> = ranking
+        .choices
+        .iter()
+        .map(|choice| Row {
+            rank: Some(choice.rank as i64),
+            feature: Some(problem.units[choice.unit].name.clone()),
+            score: Some(choice.score),
+            gain: choice.gain,
+            train_score: choice.train_score,
+            coefficient: choice.coefficient,
+            reason: choice.note.clone(),
+        })
+        .collect();
+    if common.rows == Shown::All {
+        let chosen = ranking.units();
+        let is_full = problem.k == Some(chosen.len());
+        for (unit, name) in problem.units.iter().map(|unit| &unit.name).enumerate().filter(|(unit, _)| !chosen.contains(unit)) {
+            let passed_over = ranking.passed_over.iter().find(|(other, _)| *other == unit).map(|(_, reason)| reason.clone());
+            let known = problem.why_never(unit).map(str::to_string).or(passed_over);
+            let reason = known.unwrap_or_else(|| if is_full { format!("not among the first {}", chosen.len()) } else { "adds too little".into() });
+            rows.push(Row { feature: Some(name.clone()), reason: Some(reason), ..Row::default() });
+        }
+        let left_out = plan.left_out.iter();
+        rows.extend(left_out.map(|out| Row { feature: Some(out.feature.clone()), reason: Some(out.reason.clone()), ..Row::default() }));
+    }
+    rows
+}
+
+/// The row of a group from which nothing can be learnt: no rank, and why.
+pub(crate) fn refused(reason: String) -> Row {
+    Row { reason: Some(reason), ..Row::default() }
+}
+
+/// The rows as columns, in the order of [`FIELDS`].
+pub(crate) fn columns(rows: &[Row], method: &str) -> Vec<ArrayRef> {
+    let floats = |of: fn(&Row) -> Option<f64>| Arc::new(rows.iter().map(of).collect::<Float64Array>()) as ArrayRef;
+    let texts = |of: fn(&Row) -> Option<&String>| Arc::new(rows.iter().map(of).collect::<StringArray>()) as ArrayRef;
+    vec![
+        Arc::new(rows.iter().map(|row| row.rank).collect::<Int64Array>()),
+        texts(|row| row.feature.as_ref()),
+        floats(|row| row.score),
+        floats(|row| row.gain),
+        floats(|row| row.train_score),
+        floats(|_| None),
+        floats(|row| row.coefficient),
+        floats(|_| None),
+        texts(|row| row.reason.as_ref()),
+        Arc::new(StringArray::from_iter_values(rows.iter().map(|_| method))),
+    ]
+}

@@ -1,0 +1,248 @@
+//! One call in SQL, fully checked: every mistake that can be known without reading a row is reported here.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::DFSchema;
+use pursuit_udfs::options::{Bytes, unknown_names};
+use pursuit_udfs::{Count, Error, Feature, LeftOut, Plan, Reading, Reads, Result, Settings, Spec, Task, did_you_mean, name_list};
+
+use crate::columns::{ColumnKind, kind};
+use crate::gram::label_kind;
+use crate::question::Question;
+
+/// A checked call: the question, and which columns of the input it is about.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub question: Question,
+    /// The settings as they were given, to be sent along.
+    pub settings: Settings,
+    pub plan: Plan,
+    /// Positions in the input: the columns of `partition_by`.
+    pub partitions: Vec<usize>,
+    /// Positions in the input, in the order of the plan: label, weights if there are any, features.
+    pub columns: Vec<usize>,
+    pub reads: Reads,
+}
+
+/// Columns above which planning one expression for each costs more than keeping the rows.
+const MOMENTS_COLUMNS_MAX: usize = 1000;
+
+impl Call {
+    pub(crate) fn new(spec: Arc<Spec>, input: &Input<'_>, label: &str, settings: Settings) -> Result<Self> {
+        let question = Question::new(Arc::clone(&spec), &settings)?;
+        let common = &question.common;
+        input.has_unique_names()?;
+        let label_at = input.column(label, None)?;
+        let weights = common.weights.as_deref().map(|name| input.column(name, Some("weights"))).transpose()?;
+        let partitions = common.partition_by.iter().map(|name| input.column(name, Some("partition_by"))).collect::<Result<Vec<_>>>()?;
+        for (option, at) in weights.iter().map(|at| ("weights", at)).chain(partitions.iter().map(|at| ("partition_by", at))) {
+            if *at == label_at {
+                return Err(Error::call(format!("`{option}` names the label `{label}`; it must be another column")));
+            }
+        }
+        if let Some(at) = weights
+            && !matches!(kind(input.data_type(at)), ColumnKind::Number | ColumnKind::Integer)
+        {
+            return Err(Error::call(format!("`weights` must be a numeric column, `{}` is {}", input.name(at), input.data_type(at))));
+        }
+        check_label(input, label_at, common.task)?;
+
+        let reserved: BTreeSet<usize> = partitions.iter().copied().chain(weights).chain([label_at]).collect();
+        let (candidates, left_out) = candidates(input, &reserved, &question)?;
+        check_units(input, &candidates, &question)?;
+
+        let plan = Plan {
+            label: input.name(label_at).to_string(),
+            label_kind: label_kind(input.data_type(label_at), common.task),
+            features: candidates
+                .iter()
+                .map(|at| Feature { name: input.name(*at).to_string(), is_text: kind(input.data_type(*at)) == ColumnKind::Text })
+                .collect(),
+            weighted: weights.is_some(),
+            task: common.task,
+            nulls: common.nulls,
+            max_levels: common.max_levels,
+            max_classes: common.max_classes,
+            bytes_max: common.max_memory.map_or(0, |Bytes(bytes)| bytes),
+            left_out,
+        };
+        let reads = match (spec.reads, common.reads) {
+            (Reads::Rows, Reading::Moments) => {
+                return Err(Error::call("`reads` must be 'rows' or 'auto', because moments do not tell enough; got 'moments'"));
+            }
+            (Reads::Rows, _) | (_, Reading::Rows) => Reads::Rows,
+            (_, Reading::Moments) => Reads::Moments,
+            (_, Reading::Auto) if candidates.len() > MOMENTS_COLUMNS_MAX => Reads::Rows,
+            (_, Reading::Auto) => Reads::Moments,
+        };
+        let columns = [label_at].into_iter().chain(weights).chain(candidates).collect();
+        Ok(Self { question, settings, plan, partitions, columns, reads })
+    }
+}
+
+/// The columns a call is about, and what it calls the table.
+pub(crate) struct Input<'a> {
+    pub schema: &'a DFSchema,
+    /// The table's name; `None` for a subquery.
+    pub table: Option<&'a str>,
+}
+
+impl Input<'_> {
+    fn name(&self, at: usize) -> &str {
+        self.schema.field(at).name()
+    }
+
+    fn data_type(&self, at: usize) -> &DataType {
+        self.schema.field(at).data_type()
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.schema.fields().iter().map(|field| field.name().as_str()).collect()
+    }
+
+    fn column(&self, name: &str, option: Option<&str>) -> Result<usize> {
+        let names = self.names();
+        if let Some(at) = names.iter().position(|column| *column == name) {
+            return Ok(at);
+        }
+        let hint = did_you_mean(name, &names);
+        let separator = if hint.is_empty() { ";" } else { "" };
+        let place = self.table.map_or("the subquery".to_string(), |table| format!("`{table}`"));
+        let of = option.map_or(String::new(), |option| format!(" for `{option}`"));
+        Err(Error::call(format!("no column `{name}`{of} in {place}{hint}{separator} columns are {}", name_list(&names))))
+    }
+
+    fn has_unique_names(&self) -> Result<()> {
+        let mut seen = BTreeSet::new();
+        match self.names().into_iter().find(|name| !seen.insert(*name)) {
+            Some(name) => Err(Error::call(format!("two columns are named `{name}`; rename one with AS, or leave it out"))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn check_label(input: &Input<'_>, at: usize, task: Task) -> Result<()> {
+    let (name, data_type) = (input.name(at), input.data_type(at));
+    match kind(data_type) {
+        ColumnKind::Other => Err(Error::call(format!("label `{name}` is {data_type}; it must be a number, a text or a boolean"))),
+        ColumnKind::Text if task == Task::Regression => {
+            Err(Error::call(format!("label `{name}` is text, which task => 'regression' cannot predict; cast it, or set task => 'classification'")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The columns that may be chosen, and why the others may not.
+fn candidates(input: &Input<'_>, reserved: &BTreeSet<usize>, question: &Question) -> Result<(Vec<usize>, Vec<LeftOut>)> {
+    let common = &question.common;
+    let names = input.names();
+    for (option, patterns) in [("features", &common.features), ("exclude", &common.exclude)] {
+        for pattern in patterns {
+            if !names.iter().any(|name| matches(pattern, name)) {
+                let hint = did_you_mean(pattern, &names);
+                let separator = if hint.is_empty() { ";" } else { "" };
+                return Err(Error::call(format!("`{option}` matches no column: `{pattern}`{hint}{separator} columns are {}", name_list(&names))));
+            }
+        }
+    }
+    let any = |patterns: &[String], name: &str| patterns.iter().any(|pattern| matches(pattern, name));
+    let in_group = |name: &str| common.groups.values().flatten().any(|member| member == name);
+    let (mut candidates, mut left_out) = (Vec::new(), Vec::new());
+    for at in (0..names.len()).filter(|at| !reserved.contains(at)) {
+        let (name, data_type) = (names[at], input.data_type(at));
+        let named = common.must_include.iter().chain(&common.features).any(|given| given == name) || in_group(name);
+        let reason = if any(&common.exclude, name) {
+            "excluded".to_string()
+        } else if !common.features.is_empty() && !any(&common.features, name) {
+            "not in features".to_string()
+        } else if kind(data_type) == ColumnKind::Other {
+            if named {
+                return Err(Error::call(format!("feature `{name}` is {data_type}, which is neither a number nor text; leave it out")));
+            }
+            format!("type {data_type} is neither a number nor text")
+        } else {
+            candidates.push(at);
+            continue;
+        };
+        left_out.push(LeftOut { feature: name.to_string(), reason });
+    }
+    if candidates.is_empty() {
+        let place = if left_out.is_empty() { "the input has no column besides the label" } else { "every column is left out" };
+        return Err(Error::call(format!("no feature to choose from: {place}; check `features` and `exclude`")));
+    }
+    Ok((candidates, left_out))
+}
+
+/// Groups, forced features and k, against the candidates.
+fn check_units(input: &Input<'_>, candidates: &[usize], question: &Question) -> Result<()> {
+    let common = &question.common;
+    let features: Vec<String> = candidates.iter().map(|at| input.name(*at).to_string()).collect();
+    let mut grouped = BTreeSet::new();
+    for (group, members) in &common.groups {
+        for member in members {
+            if !features.contains(member) {
+                return Err(unknown_names("groups", member, &features));
+            }
+            if !grouped.insert(member.as_str()) {
+                return Err(Error::call(format!("`groups` has `{member}` twice; a feature belongs to one group")));
+            }
+        }
+        if members.is_empty() {
+            return Err(Error::call(format!("`groups` has no feature in `{group}`; name some, or leave it out")));
+        }
+    }
+    let single = features.iter().filter(|name| !grouped.contains(name.as_str()));
+    let units: Vec<String> = single.chain(common.groups.keys()).cloned().collect();
+    if let Some(group) = common.groups.keys().find(|group| units.iter().filter(|unit| unit == group).count() > 1) {
+        return Err(Error::call(format!("two features are named `{group}`: a group and a column outside of it; rename the group")));
+    }
+    let mut forced = BTreeSet::new();
+    for name in &common.must_include {
+        if !units.contains(name) {
+            return Err(unknown_names("must_include", name, &units));
+        }
+        if !forced.insert(name) {
+            return Err(Error::call(format!("`must_include` names `{name}` twice")));
+        }
+    }
+    if let Count::Exactly(k) = common.k {
+        if k > units.len() {
+            let (noun, most) = if units.len() == 1 { ("feature", 1) } else { ("features", units.len()) };
+            return Err(Error::call(format!("`k` must be at most {most}, because there are only {most} {noun} to choose from; got {k}")));
+        }
+        if common.must_include.len() > k {
+            return Err(Error::call(format!("`k` must be at least {} to hold what must_include names, got {k}", common.must_include.len())));
+        }
+    }
+    Ok(())
+}
+
+/// Whether `name` fits a pattern in which `*` stands for any letters.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut name) = name.strip_prefix(first) else { return false };
+    let mut pieces: Vec<&str> = rest.split('*').collect();
+    let last = pieces.pop().unwrap_or("");
+    for piece in pieces {
+        match name.find(piece) {
+            Some(at) => name = &name[at + piece.len()..],
+            None => return false,
+        }
+    }
+    name.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_stand_for_any_letters() {
+        assert!(matches("id", "id") && !matches("id", "idx"));
+        assert!(matches("*_ts", "created_ts") && !matches("*_ts", "created_tsx"));
+        assert!(matches("a*b*c", "a1b2c") && matches("a*b*c", "abc") && !matches("a*b*c", "acb"));
+        assert!(matches("*", "") && matches("a*", "a") && !matches("ab*b", "ab"));
+    }
+}

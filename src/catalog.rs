@@ -1,0 +1,98 @@
+//! `selectors()` and `selector_options(name)`: the manual as tables.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::catalog::{TableFunctionArgs, TableFunctionImpl, TableProvider};
+use datafusion::common::plan_err;
+use datafusion::datasource::MemTable;
+use datafusion::error::Result;
+use datafusion::logical_expr::Expr;
+use pursuit_udfs::{Common, Labels, OptionSpec, Options, Reads};
+
+use crate::engine::Registry;
+
+#[derive(Debug)]
+pub(crate) struct SelectorsFunction {
+    registry: Arc<Registry>,
+}
+
+impl SelectorsFunction {
+    pub(crate) fn new(registry: Arc<Registry>) -> Self {
+        Self { registry }
+    }
+}
+
+impl TableFunctionImpl for SelectorsFunction {
+    fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
+        if !args.exprs().is_empty() {
+            return plan_err!("selectors: takes no arguments; selector_options('omp') lists the options of one");
+        }
+        let specs = &self.registry.selectors;
+        let labels = |labels| match labels {
+            Labels::Any => "numbers, classes",
+            Labels::NumberOrTwoClasses => "numbers, two classes",
+        };
+        let reads = |reads| match reads {
+            Reads::Moments => "moments",
+            Reads::Rows => "rows",
+        };
+        table(
+            &["selector", "aliases", "summary", "labels", "reads", "score", "description"],
+            vec![
+                specs.iter().map(|spec| spec.name.to_string()).collect(),
+                specs.iter().map(|spec| spec.aliases.join(", ")).collect(),
+                specs.iter().map(|spec| spec.summary()).collect(),
+                specs.iter().map(|spec| labels(spec.labels).to_string()).collect(),
+                specs.iter().map(|spec| reads(spec.reads).to_string()).collect(),
+                specs.iter().map(|spec| spec.score.to_string()).collect(),
+                specs.iter().map(|spec| spec.description()).collect(),
+            ],
+        )
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct SelectorOptionsFunction {
+    registry: Arc<Registry>,
+}
+
+impl SelectorOptionsFunction {
+    pub(crate) fn new(registry: Arc<Registry>) -> Self {
+        Self { registry }
+    }
+}
+
+impl TableFunctionImpl for SelectorOptionsFunction {
+    fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
+        let name = match args.exprs() {
+            [Expr::Literal(value, _)] => value.try_as_str().flatten(),
+            [Expr::Column(column)] => Some(column.name.as_str()),
+            _ => None,
+        };
+        let Some(name) = name else { return plan_err!("selector_options: write selector_options('omp')") };
+        let spec = self.registry.find(name).ok_or_else(|| self.registry.unknown("selector_options", name))?;
+        let own = (spec.options)().into_iter().map(|option| (option, "own"));
+        let options: Vec<(OptionSpec, &str)> = own.chain(Common::specs().into_iter().map(|option| (option, "common"))).collect();
+        let column = |of: fn(&OptionSpec) -> String| options.iter().map(|(option, _)| of(option)).collect();
+        table(
+            &["option", "type", "default", "allowed", "scope", "description"],
+            vec![
+                column(|option| option.name.to_string()),
+                column(|option| option.kind.to_string()),
+                column(|option| option.default.clone()),
+                column(|option| option.allowed.clone()),
+                options.iter().map(|(_, scope)| scope.to_string()).collect(),
+                column(|option| option.description.clone()),
+            ],
+        )
+    }
+}
+
+fn table(names: &[&str], columns: Vec<Vec<String>>) -> Result<Arc<dyn TableProvider>> {
+    let schema = Arc::new(Schema::new(names.iter().map(|name| Field::new(*name, DataType::Utf8, false)).collect::<Vec<_>>()));
+    let columns = columns.into_iter().map(|column| Arc::new(StringArray::from(column)) as ArrayRef).collect();
+    let batch = RecordBatch::try_new(Arc::clone(&schema), columns)?;
+    Ok(Arc::new(MemTable::try_new(schema, vec![vec![batch]])?))
+}

@@ -1,0 +1,212 @@
+//! Arrow columns as the numbers and levels that selectors see.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::*;
+use datafusion::error::Result;
+use pursuit_udfs::{Block, NO_LEVEL, Numbers, Plan};
+
+/// What a column of a type can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ColumnKind {
+    Number,
+    Integer,
+    Boolean,
+    Text,
+    /// Lists, structs, binary: not a feature.
+    Other,
+}
+
+pub(crate) fn kind(data_type: &DataType) -> ColumnKind {
+    use DataType::*;
+    match data_type {
+        Boolean => ColumnKind::Boolean,
+        Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64 => ColumnKind::Integer,
+        Null | Float16 | Float32 | Float64 => ColumnKind::Number,
+        Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..) => ColumnKind::Number,
+        Date32 | Date64 | Time32(_) | Time64(_) | Timestamp(..) | Duration(_) => ColumnKind::Number,
+        Utf8 | LargeUtf8 | Utf8View => ColumnKind::Text,
+        Dictionary(_, values) => kind(values),
+        RunEndEncoded(_, values) => kind(values.data_type()),
+        _ => ColumnKind::Other,
+    }
+}
+
+/// The columns of one batch in the order of a plan: label, weights if there are any, features.
+pub(crate) struct Batch {
+    rows: usize,
+    label: Values,
+    weights: Option<Box<dyn Numbers>>,
+    features: Vec<Values>,
+}
+
+enum Values {
+    Numbers(Box<dyn Numbers>),
+    Levels { codes: Vec<u32>, names: Vec<String> },
+}
+
+impl Batch {
+    pub(crate) fn new(plan: &Plan, columns: &[ArrayRef]) -> Result<Self> {
+        let label_is_text = plan.label_kind == pursuit_udfs::LabelKind::Class;
+        let label = Values::of(&columns[0], label_is_text)?;
+        let weights = if plan.weighted { Some(numbers(&columns[1])?) } else { None };
+        let first = 1 + usize::from(plan.weighted);
+        let features = plan.features.iter().zip(&columns[first..]).map(|(feature, column)| Values::of(column, feature.is_text));
+        Ok(Self { rows: columns[0].len(), label, weights, features: features.collect::<Result<_>>()? })
+    }
+
+    /// Hands the columns over as blocks.
+    pub(crate) fn hand_over<T>(&self, receive: impl FnOnce(usize, Block<'_>, Option<&dyn Numbers>, &[Block<'_>]) -> T) -> T {
+        let label_names = self.label.names();
+        let feature_names: Vec<Vec<&str>> = self.features.iter().map(Values::names).collect();
+        let features: Vec<Block<'_>> = self.features.iter().zip(&feature_names).map(|(values, names)| values.block(names)).collect();
+        receive(self.rows, self.label.block(&label_names), self.weights.as_deref(), &features)
+    }
+}
+
+impl Values {
+    fn of(column: &ArrayRef, is_text: bool) -> Result<Self> {
+        if !is_text {
+            return numbers(column).map(Values::Numbers);
+        }
+        let (codes, names) = levels(column)?;
+        Ok(Values::Levels { codes, names })
+    }
+
+    fn names(&self) -> Vec<&str> {
+        match self {
+            Values::Levels { names, .. } => names.iter().map(String::as_str).collect(),
+            Values::Numbers(_) => Vec::new(),
+        }
+    }
+
+    fn block<'a>(&'a self, names: &'a [&'a str]) -> Block<'a> {
+        match self {
+            Values::Numbers(numbers) => Block::Numbers(&**numbers),
+            Values::Levels { codes, .. } => Block::Levels { codes, names },
+        }
+    }
+}
+
+struct Primitive<T: ArrowPrimitiveType>(PrimitiveArray<T>, fn(T::Native) -> f64);
+
+impl<T: ArrowPrimitiveType> Numbers for Primitive<T> {
+    fn fill(&self, start: usize, out: &mut [f64]) {
+        let values = &self.0.values()[start..start + out.len()];
+        for (out, value) in out.iter_mut().zip(values) {
+            *out = (self.1)(*value);
+        }
+        if let Some(nulls) = self.0.nulls().filter(|nulls| nulls.null_count() > 0) {
+            for (row, out) in out.iter_mut().enumerate() {
+                if nulls.is_null(start + row) {
+                    *out = f64::NAN;
+                }
+            }
+        }
+    }
+}
+
+/// Any column that is a number at heart.
+fn numbers(column: &ArrayRef) -> Result<Box<dyn Numbers>> {
+    macro_rules! primitive {
+        ($type:ty, $convert:expr) => {
+            Box::new(Primitive(column.as_primitive::<$type>().clone(), $convert))
+        };
+    }
+    Ok(match column.data_type() {
+        DataType::Float64 => primitive!(Float64Type, |x| x),
+        DataType::Float32 => primitive!(Float32Type, f64::from),
+        DataType::Int8 => primitive!(Int8Type, f64::from),
+        DataType::Int16 => primitive!(Int16Type, f64::from),
+        DataType::Int32 => primitive!(Int32Type, f64::from),
+        DataType::Int64 => primitive!(Int64Type, |x| x as f64),
+        DataType::UInt8 => primitive!(UInt8Type, f64::from),
+        DataType::UInt16 => primitive!(UInt16Type, f64::from),
+        DataType::UInt32 => primitive!(UInt32Type, f64::from),
+        DataType::UInt64 => primitive!(UInt64Type, |x| x as f64),
+        // The rest is rarer: Arrow makes it one of the above first. Times are whole numbers of their unit.
+        DataType::Date32 | DataType::Time32(_) => numbers(&cast(column, &DataType::Int32)?)?,
+        DataType::Date64 | DataType::Time64(_) | DataType::Timestamp(..) | DataType::Duration(_) => numbers(&cast(column, &DataType::Int64)?)?,
+        DataType::Dictionary(_, values) => numbers(&cast(column, values)?)?,
+        DataType::RunEndEncoded(_, values) => numbers(&cast(column, values.data_type())?)?,
+        _ => numbers(&cast(column, &DataType::Float64)?)?,
+    })
+}
+
+/// A column of text, or of booleans, as codes into a list of names.
+fn levels(column: &ArrayRef) -> Result<(Vec<u32>, Vec<String>)> {
+    if let DataType::Dictionary(keys, values) = column.data_type()
+        && kind(values) == ColumnKind::Text
+        && **keys == DataType::Int32
+    {
+        // The dictionary is the list of names already, unless some of them are NULL.
+        let dictionary = column.as_dictionary::<Int32Type>();
+        let names = cast(dictionary.values(), &DataType::Utf8)?;
+        let names = names.as_string::<i32>();
+        let code = |key: Option<i32>| key.filter(|key| names.is_valid(*key as usize)).map_or(NO_LEVEL, |key| key as u32);
+        let codes = dictionary.keys().iter().map(code).collect();
+        return Ok((codes, names.iter().map(|name| name.unwrap_or_default().to_string()).collect()));
+    }
+    let text = match column.data_type() {
+        DataType::Utf8View => Arc::clone(column),
+        _ => cast(column, &DataType::Utf8View)?,
+    };
+    let mut known: HashMap<&str, u32> = HashMap::new();
+    let mut names = Vec::new();
+    let codes = text
+        .as_string_view()
+        .iter()
+        .map(|value| {
+            let Some(value) = value else { return NO_LEVEL };
+            *known.entry(value).or_insert_with(|| {
+                names.push(value.to_string());
+                names.len() as u32 - 1
+            })
+        })
+        .collect();
+    Ok((codes, names))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::arrow::array::{BooleanArray, Decimal128Array, DictionaryArray, Float16Array, Float32Array, Int64Array, StringArray};
+
+    fn read(column: ArrayRef) -> Vec<f64> {
+        let mut out = vec![0.0; column.len()];
+        numbers(&column).unwrap().fill(0, &mut out);
+        out
+    }
+
+    #[test]
+    fn every_number_arrives_as_itself() {
+        assert_eq!(read(Arc::new(Int64Array::from(vec![-3, 7]))), [-3.0, 7.0]);
+        assert_eq!(read(Arc::new(Float32Array::from(vec![0.5]))), [0.5]);
+        assert_eq!(read(Arc::new(BooleanArray::from(vec![true, false]))), [1.0, 0.0]);
+        assert_eq!(read(Arc::new(Float16Array::from_iter_values([half(1.5)]))), [1.5]);
+        assert_eq!(read(Arc::new(Decimal128Array::from(vec![12345]).with_precision_and_scale(10, 2).unwrap())), [123.45]);
+        let days = cast(&(Arc::new(Int64Array::from(vec![86_400_000])) as ArrayRef), &DataType::Date64).unwrap();
+        assert_eq!(read(days), [86_400_000.0]);
+        let holes = read(Arc::new(Int64Array::from(vec![None, Some(1)])));
+        assert!(holes[0].is_nan() && holes[1] == 1.0);
+    }
+
+    fn half(x: f32) -> <Float16Type as ArrowPrimitiveType>::Native {
+        <Float16Type as ArrowPrimitiveType>::Native::from_f32(x)
+    }
+
+    #[test]
+    fn text_of_any_encoding_has_the_same_levels() {
+        let plain: ArrayRef = Arc::new(StringArray::from(vec![Some("b"), None, Some("a"), Some("b")]));
+        for data_type in [DataType::Utf8, DataType::LargeUtf8, DataType::Utf8View] {
+            let (codes, names) = levels(&cast(&plain, &data_type).unwrap()).unwrap();
+            assert_eq!((codes, names), (vec![0, NO_LEVEL, 1, 0], vec!["b".to_string(), "a".into()]));
+        }
+        let dictionary: DictionaryArray<Int32Type> = vec![Some("b"), None, Some("a"), Some("b")].into_iter().collect();
+        let (codes, names) = levels(&(Arc::new(dictionary) as ArrayRef)).unwrap();
+        assert_eq!((codes, names), (vec![0, NO_LEVEL, 1, 0], vec!["b".to_string(), "a".into()]));
+    }
+}

@@ -1,0 +1,296 @@
+//! The rows path, physically: read everything, hand it to the selector, emit the ranking.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, RecordBatch, UInt32Array};
+use datafusion::arrow::compute::{concat, take};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::row::{OwnedRow, RowConverter, SortField};
+use datafusion::common::runtime::JoinSet;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Statistics, exec_datafusion_err};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties, ReplaceChildrenOptions,
+};
+use futures::StreamExt;
+use pursuit_udfs::{Data, Error, Reads, RowsBuilder};
+
+use crate::answer;
+use crate::call::Call;
+use crate::columns::Batch;
+use crate::error::named;
+use crate::progress::{Active, Progress};
+
+/// Collects its input's rows and runs a selector on them.
+#[derive(Debug, Clone)]
+pub(crate) struct SelectExec {
+    call: Arc<Call>,
+    input: Arc<dyn ExecutionPlan>,
+    schema: SchemaRef,
+    progress: Arc<Progress>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl SelectExec {
+    pub(crate) fn new(call: Call, input: Arc<dyn ExecutionPlan>, schema: SchemaRef, progress: Arc<Progress>) -> Self {
+        let properties = Arc::new(PlanProperties::new(
+            EquivalenceProperties::new(Arc::clone(&schema)),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Final,
+            Boundedness::Bounded,
+        ));
+        Self { call: Arc::new(call), input, schema, progress, properties, metrics: ExecutionPlanMetricsSet::new() }
+    }
+}
+
+impl DisplayAs for SelectExec {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, label, features) = (self.call.question.spec.name, &self.call.plan.label, self.call.plan.features.len());
+        match t {
+            DisplayFormatType::Default | DisplayFormatType::Verbose => {
+                write!(f, "SelectExec: selector={name}, label={label}, features={features}, reads=rows")
+            }
+            DisplayFormatType::TreeRender => write!(f, "selector={name}\nlabel={label}\nfeatures={features}"),
+        }
+    }
+}
+
+impl ExecutionPlan for SelectExec {
+    fn name(&self) -> &str {
+        "SelectExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(&self, _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(Self { input: children.swap_remove(0), metrics: ExecutionPlanMetricsSet::new(), ..self.as_ref().clone() }))
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
+    // The partitions are read by this operator itself, in their order: a coalescing operator below it would mix the rows
+    // in the order in which they arrive, and the last digits would differ from run to run.
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn statistics_from_inputs(&self, _: &[Arc<Statistics>], _: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        Ok(Arc::new(Statistics::new_unknown(&self.schema)))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        if partition != 0 {
+            return Err(exec_datafusion_err!("SelectExec has one partition, not {partition}"));
+        }
+        let selection = self.clone();
+        let stream = futures::stream::once(async move { selection.select(context).await });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), stream)))
+    }
+}
+
+impl SelectExec {
+    async fn select(self, context: Arc<TaskContext>) -> Result<RecordBatch> {
+        let name = self.call.question.spec.name;
+        let baseline = BaselineMetrics::new(&self.metrics, 0);
+        let time = |metric| MetricBuilder::new(&self.metrics).subset_time(metric, 0);
+        let count = |metric| MetricBuilder::new(&self.metrics).counter(metric, 0);
+        let (read_time, select_time) = (time("read_time"), time("select_time"));
+        let peak = MetricBuilder::new(&self.metrics).gauge("peak_memory", 0);
+        let memory = Arc::new(Memory {
+            call: Arc::clone(&self.call),
+            reservation: MemoryConsumer::new(format!("SelectExec[{name}]")).register(context.memory_pool()),
+        });
+
+        let active = Arc::new(self.progress.start());
+        let timer = read_time.timer();
+        let groups = self.read(&context, &memory, &active).await?;
+        timer.done();
+
+        let timer = select_time.timer();
+        let mut parts: Vec<Vec<ArrayRef>> = Vec::new();
+        let mut keys = Vec::new();
+        for (key, builder) in groups {
+            memory.grow(builder.finish_bytes())?;
+            peak.set_max(memory.reservation.size());
+            let plan = self.call.plan.clone();
+            let seen = Arc::new(std::sync::Mutex::new(None));
+            let report = Arc::clone(&seen);
+            let data = move || {
+                let rows = builder.finish()?;
+                *report.lock().expect("no holder of this lock panics") = Some(rows.seen.clone());
+                Ok((Data::Rows(rows), plan))
+            };
+            let answer = self.call.question.answer(Arc::clone(&self.progress), data).await;
+            let rows = answer.or_else(|error| self.call.question.refused(error)).map_err(|error| named(name, error))?;
+            if let Some(seen) = seen.lock().expect("no holder of this lock panics").take() {
+                count("rows_read").add((seen.rows + seen.rows_without_label + seen.rows_with_null) as usize);
+                count("rows_dropped").add((seen.rows_without_label + seen.rows_with_null) as usize);
+                count("values_filled").add(seen.missing.iter().sum::<u64>() as usize);
+            }
+            count("steps").add(rows.len());
+            keys.extend(std::iter::repeat_n(key, rows.len()));
+            parts.push(answer::columns(&rows, name));
+        }
+        timer.done();
+
+        let columns = (0..answer::FIELDS.len())
+            .map(|at| Ok(concat(&parts.iter().map(|part| part[at].as_ref()).collect::<Vec<_>>())?))
+            .collect::<Result<Vec<ArrayRef>>>()?;
+        let mut all = match self.converter()? {
+            Some(converter) => converter.convert_rows(keys.iter().flatten().map(|key: &OwnedRow| key.row()))?,
+            None => Vec::new(),
+        };
+        all.extend(columns);
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), all)?;
+        baseline.record_output(batch.num_rows());
+        Ok(batch)
+    }
+
+    /// All partitions at once, put together in their order; one builder for each group.
+    async fn read(&self, context: &Arc<TaskContext>, memory: &Arc<Memory>, active: &Arc<Active>) -> Result<BTreeMap<Option<OwnedRow>, RowsBuilder>> {
+        // Files must not move between partitions while they are read, or the order of the rows would depend on the weather.
+        let context = steady(context);
+        // Dropping the set ends the reads.
+        let mut reads: JoinSet<Result<(usize, BTreeMap<Option<OwnedRow>, RowsBuilder>)>> = JoinSet::new();
+        for partition in 0..self.input.output_partitioning().partition_count() {
+            let mut stream = self.input.execute(partition, Arc::clone(&context))?;
+            let (selection, memory, active) = (self.clone(), Arc::clone(memory), Arc::clone(active));
+            reads.spawn(async move {
+                let converter = selection.converter()?;
+                let mut groups = BTreeMap::new();
+                while let Some(batch) = stream.next().await {
+                    let batch = batch?;
+                    memory.grow(RowsBuilder::bytes_for(&selection.call.plan, batch.num_rows()))?;
+                    selection.push(&batch, converter.as_ref(), &mut groups)?;
+                    active.add_rows(batch.num_rows());
+                }
+                Ok((partition, groups))
+            });
+        }
+        let mut parts = BTreeMap::new();
+        while let Some(read) = reads.join_next().await {
+            let (partition, groups) = read.map_err(|error| exec_datafusion_err!("reading failed: {error}"))??;
+            parts.insert(partition, groups);
+        }
+        let mut groups: BTreeMap<Option<OwnedRow>, RowsBuilder> = BTreeMap::new();
+        for (key, builder) in parts.into_values().flatten() {
+            match groups.get_mut(&key) {
+                Some(first) => first.append(builder),
+                None => {
+                    groups.insert(key, builder);
+                }
+            }
+        }
+        if groups.is_empty() && self.call.partitions.is_empty() {
+            groups.insert(None, RowsBuilder::new(self.call.plan.clone()));
+        }
+        Ok(groups)
+    }
+
+    fn push(&self, batch: &RecordBatch, converter: Option<&RowConverter>, groups: &mut BTreeMap<Option<OwnedRow>, RowsBuilder>) -> Result<()> {
+        let plan = &self.call.plan;
+        let columns: Vec<ArrayRef> = self.call.columns.iter().map(|at| Arc::clone(batch.column(*at))).collect();
+        let mut add = |key: Option<OwnedRow>, columns: &[ArrayRef]| -> Result<()> {
+            let builder = groups.entry(key).or_insert_with(|| RowsBuilder::new(plan.clone()));
+            Batch::new(plan, columns)?.hand_over(|rows, label, weights, features| builder.push(rows, label, weights, features));
+            Ok(())
+        };
+        let Some(converter) = converter else { return add(None, &columns) };
+        let keys: Vec<ArrayRef> = self.call.partitions.iter().map(|at| Arc::clone(batch.column(*at))).collect();
+        let keys = converter.convert_columns(&keys)?;
+        let mut rows_of: BTreeMap<OwnedRow, Vec<u32>> = BTreeMap::new();
+        for (row, key) in keys.iter().enumerate() {
+            rows_of.entry(key.owned()).or_default().push(row as u32);
+        }
+        for (key, rows) in rows_of {
+            let rows = UInt32Array::from(rows);
+            let columns = columns.iter().map(|column| Ok(take(column, &rows, None)?)).collect::<Result<Vec<_>>>()?;
+            add(Some(key), &columns)?;
+        }
+        Ok(())
+    }
+
+    /// Turns the columns of `partition_by` into comparable keys and back.
+    fn converter(&self) -> Result<Option<RowConverter>> {
+        if self.call.partitions.is_empty() {
+            return Ok(None);
+        }
+        let schema = self.input.schema();
+        let fields = self.call.partitions.iter().map(|at| SortField::new(schema.field(*at).data_type().clone()));
+        Ok(Some(RowConverter::new(fields.collect())?))
+    }
+}
+
+/// Memory that is asked for before it is used.
+struct Memory {
+    call: Arc<Call>,
+    reservation: MemoryReservation,
+}
+
+impl Memory {
+    fn grow(&self, bytes: usize) -> Result<()> {
+        let max = self.call.plan.bytes_max;
+        let granted = if max > 0 && self.reservation.size() + bytes > max {
+            Err(format!("max_memory is {max} bytes"))
+        } else {
+            self.reservation.try_grow(bytes).map_err(|error| first_line(&error))
+        };
+        granted.map_err(|why| {
+            let spec = &self.call.question.spec;
+            let instead = if spec.reads == Reads::Moments { ", or set reads => 'moments'" } else { "" };
+            let features = self.call.plan.features.len();
+            named(spec.name, Error::limit(format!("the rows of {features} features do not fit into memory; exclude columns, raise the limit{instead} ({why})")))
+        })
+    }
+}
+
+fn first_line(error: &DataFusionError) -> String {
+    error.strip_backtrace().lines().next().unwrap_or_default().to_string()
+}
+
+/// The context with DataFusion's own work stealing between file partitions switched off.
+fn steady(context: &TaskContext) -> Arc<TaskContext> {
+    let mut config = context.session_config().clone();
+    config.options_mut().execution.enable_file_stream_work_stealing = false;
+    Arc::new(TaskContext::new(
+        context.task_id(),
+        context.session_id(),
+        config,
+        context.scalar_functions().clone(),
+        context.higher_order_functions().clone(),
+        context.aggregate_functions().clone(),
+        context.window_functions().clone(),
+        context.runtime_env(),
+    ))
+}

@@ -1,0 +1,239 @@
+//! The positional door: `omp('table', 'label', 10, '{"exclude": ["id"]}')`, as any DataFusion host can call it.
+//! The named door (planner.rs) ends here too, so that both build the same call.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::AsArray;
+use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
+use datafusion::common::{TableReference, plan_err};
+use datafusion::datasource::{ViewTable, provider_as_source};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::scalar::ScalarValue;
+use futures::FutureExt;
+use pursuit_udfs::{Error, Reads, Settings, Spec, Value, did_you_mean, name_list};
+
+use crate::call::{Call, Input};
+use crate::engine::Registry;
+use crate::error::named;
+use crate::expand::expand;
+use crate::progress::Progress;
+use crate::table::SelectTable;
+
+/// A selector as a table function.
+#[derive(Debug)]
+pub(crate) struct SelectFunction {
+    spec: Arc<Spec>,
+    registry: Arc<Registry>,
+    progress: Arc<Progress>,
+}
+
+impl SelectFunction {
+    pub(crate) fn new(spec: Arc<Spec>, registry: Arc<Registry>, progress: Arc<Progress>) -> Self {
+        Self { spec, registry, progress }
+    }
+
+    fn error(&self, message: impl Into<String>) -> DataFusionError {
+        named(self.spec.name, Error::call(message))
+    }
+}
+
+impl TableFunctionImpl for SelectFunction {
+    fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
+        let name = self.spec.name;
+        let usage = format!("write {name}('table', 'label', 10) or {name}(table, label => column, k => 10)");
+        let exprs = args.exprs();
+        if exprs.len() > 4 {
+            return Err(self.error(format!("takes a table, a label, k and options, got {} arguments; {usage}", exprs.len())));
+        }
+        let Some(input) = exprs.first() else { return Err(self.error(format!("missing the table; {usage}"))) };
+        let Some(label) = exprs.get(1) else { return Err(self.error(format!("missing `label`; {usage}"))) };
+        let label = match self.value(label)? {
+            Value::String(label) => label,
+            other => return Err(self.error(format!("`label` must be the name of a column, got {}", pursuit_udfs::options::show(&other)))),
+        };
+        let mut settings = match exprs.get(3) {
+            Some(options) => self.settings(self.value(options)?)?,
+            None => Settings::new(),
+        };
+        if let Some(k) = exprs.get(2) {
+            let k = self.value(k)?;
+            if !k.is_null() && settings.insert("k".into(), k).is_some() {
+                return Err(self.error("`k` is given twice, as the third argument and among the options"));
+            }
+        }
+        settings.retain(|_, value| !value.is_null());
+        let (plan, table) = self.input(input, args.session())?;
+        if let Some(Value::String(groups)) = settings.get("groups") {
+            let (groups, _) = self.look_up(groups, args.session())?;
+            settings.insert("groups".into(), self.read_groups(groups, args.session())?);
+        }
+        let input = Input { schema: plan.schema(), table: table.as_deref() };
+        let call = Call::new(Arc::clone(&self.spec), &input, &label, settings).map_err(|error| named(name, error))?;
+        Ok(match call.reads {
+            Reads::Moments => Arc::new(ViewTable::new(expand(plan, &call, &self.registry, &self.progress)?, None)),
+            Reads::Rows => Arc::new(SelectTable::new(plan, call, Arc::clone(&self.progress))),
+        })
+    }
+}
+
+impl SelectFunction {
+    /// A literal argument as a value. A bare word is its own text.
+    fn value(&self, expr: &Expr) -> Result<Value> {
+        match expr {
+            Expr::Literal(value, _) => value_of(value).ok_or_else(|| self.error(format!("cannot read the argument {value}"))),
+            Expr::Column(column) => Ok(Value::from(column.name.clone())),
+            Expr::Alias(alias) => self.value(&alias.expr),
+            Expr::Placeholder(placeholder) => Err(self.error(format!(
+                "`{}` cannot be an argument; write the value itself, or use it inside the subquery",
+                placeholder.id
+            ))),
+            other => Err(self.error(format!("arguments must be constants, got {other}"))),
+        }
+    }
+
+    fn settings(&self, options: Value) -> Result<Settings> {
+        let example = r#"'{"exclude": ["id"]}'"#;
+        match options {
+            Value::Null => Ok(Settings::new()),
+            Value::Object(settings) => Ok(settings),
+            Value::String(json) => {
+                serde_json::from_str(&json).map_err(|error| self.error(format!("options must be a JSON object such as {example}: {error}")))
+            }
+            other => Err(self.error(format!("options must be a JSON object such as {example}, got {}", pursuit_udfs::options::show(&other)))),
+        }
+    }
+
+    /// The plan of the first argument, and its name if it has one.
+    fn input(&self, expr: &Expr, session: &dyn Session) -> Result<(LogicalPlan, Option<String>)> {
+        if let Expr::ScalarSubquery(subquery) = expr {
+            if !subquery.outer_ref_columns.is_empty() {
+                return Err(self.error("the subquery must not refer to columns outside of it"));
+            }
+            return Ok((subquery.subquery.as_ref().clone(), None));
+        }
+        match self.value(expr)? {
+            Value::String(name) => self.look_up(&name, session).map(|(plan, name)| (plan, Some(name))),
+            other => Err(self.error(format!("the first argument must be a table or a subquery, got {}", pursuit_udfs::options::show(&other)))),
+        }
+    }
+
+    /// A table, a view or a file, by name. Planning is not asynchronous but catalogs are: those in memory answer at
+    /// once, for the others a thread waits.
+    fn look_up(&self, name: &str, session: &dyn Session) -> Result<(LogicalPlan, String)> {
+        if name.trim_start().to_lowercase().starts_with("select ") || name.trim_start().to_lowercase().starts_with("with ") {
+            return Err(self.error(format!(
+                "the first argument is a table's name, not SQL text; write {}((SELECT …), label => …) without the quotes",
+                self.spec.name
+            )));
+        }
+        let find = || find_table(session, name);
+        let found = match find().now_or_never() {
+            Some(found) => found?,
+            None => std::thread::scope(|scope| {
+                let waiting = scope.spawn(|| futures::executor::block_on(find()));
+                waiting.join().unwrap_or_else(|_| plan_err!("{}: looking up `{name}` failed", self.spec.name))
+            })?,
+        };
+        let Some((reference, provider)) = found else { return Err(self.no_such_table(name, session)) };
+        Ok((LogicalPlanBuilder::scan(reference, provider_as_source(provider), None)?.build()?, name.to_string()))
+    }
+
+    fn no_such_table(&self, name: &str, session: &dyn Session) -> DataFusionError {
+        let defaults = &session.config_options().catalog;
+        let mut names = Vec::new();
+        if let Some(catalog) = session.catalog_list().catalog(&defaults.default_catalog) {
+            for schema in catalog.schema_names().iter().filter(|schema| *schema != "information_schema") {
+                let prefix = if *schema == defaults.default_schema { String::new() } else { format!("{schema}.") };
+                let tables = catalog.schema(schema).map(|schema| schema.table_names()).unwrap_or_default();
+                names.extend(tables.iter().map(|table| format!("{prefix}{table}")));
+            }
+        }
+        names.sort();
+        let hint = did_you_mean(name, &names);
+        let list = if names.is_empty() { " there are no tables yet".to_string() } else { format!(" tables are {}", name_list(&names)) };
+        let separator = if hint.is_empty() { ";" } else { "" };
+        self.error(format!("no table or view named `{name}`{hint}{separator}{list}"))
+    }
+
+    /// A table of `feature, feature_group` as a map. It names the units, which planning must know, so it is read now.
+    fn read_groups(&self, table: LogicalPlan, session: &dyn Session) -> Result<Value> {
+        let columns = ["feature", "feature_group"];
+        if let Some(missing) = columns.iter().find(|column| table.schema().index_of_column_by_name(None, column).is_none()) {
+            return Err(self.error(format!("the table given as `groups` has no column `{missing}`; it must have feature and feature_group")));
+        }
+        let plan = LogicalPlanBuilder::from(table).project(columns.map(datafusion::prelude::ident))?.build()?;
+        let read = || async {
+            let plan = session.create_physical_plan(&plan).await?;
+            datafusion::physical_plan::collect(plan, session.task_ctx()).await
+        };
+        let batches = std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+                runtime.block_on(read())
+            });
+            waiting.join().unwrap_or_else(|_| plan_err!("{}: reading `groups` failed", self.spec.name))
+        })?;
+        let mut groups = Settings::new();
+        for batch in batches {
+            let text = |at: usize| datafusion::arrow::compute::cast(batch.column(at), &datafusion::arrow::datatypes::DataType::Utf8);
+            let (features, names) = (text(0)?, text(1)?);
+            for (feature, name) in features.as_string::<i32>().iter().zip(names.as_string::<i32>()) {
+                let (Some(feature), Some(name)) = (feature, name) else { continue };
+                let members = groups.entry(name).or_insert_with(|| Value::Array(Vec::new()));
+                if let Value::Array(members) = members {
+                    members.push(Value::from(feature));
+                }
+            }
+        }
+        Ok(Value::Object(groups))
+    }
+}
+
+/// First as SQL reads the name, then as it stands: a path to a file has dots of its own.
+async fn find_table(session: &dyn Session, name: &str) -> Result<Option<(TableReference, Arc<dyn TableProvider>)>> {
+    let defaults = &session.config_options().catalog;
+    for reference in [TableReference::parse_str(name), TableReference::bare(name)] {
+        let resolved = reference.clone().resolve(&defaults.default_catalog, &defaults.default_schema);
+        let schema = session.catalog_list().catalog(&resolved.catalog).and_then(|catalog| catalog.schema(&resolved.schema));
+        if let Some(schema) = schema
+            && let Some(table) = schema.table(&resolved.table).await?
+        {
+            return Ok(Some((reference, table)));
+        }
+    }
+    Ok(None)
+}
+
+/// A literal as JSON: numbers, text, booleans, and lists, structs and maps of them.
+pub(crate) fn value_of(value: &ScalarValue) -> Option<Value> {
+    if value.is_null() {
+        return Some(Value::Null);
+    }
+    if let Some(text) = value.try_as_str() {
+        return Some(text.map_or(Value::Null, Value::from));
+    }
+    let items = |array: Arc<dyn datafusion::arrow::array::Array>| -> Option<Vec<Value>> {
+        (0..array.len()).map(|at| value_of(&ScalarValue::try_from_array(&array, at).ok()?)).collect()
+    };
+    match value {
+        ScalarValue::Boolean(Some(value)) => Some(Value::from(*value)),
+        ScalarValue::List(list) => items(list.value(0)).map(Value::Array),
+        ScalarValue::LargeList(list) => items(list.value(0)).map(Value::Array),
+        ScalarValue::FixedSizeList(list) => items(list.value(0)).map(Value::Array),
+        ScalarValue::Struct(fields) => {
+            let entry = |at: usize| Some((fields.column_names()[at].to_string(), value_of(&ScalarValue::try_from_array(fields.column(at), 0).ok()?)?));
+            (0..fields.num_columns()).map(entry).collect::<Option<Settings>>().map(Value::Object)
+        }
+        ScalarValue::Map(map) => {
+            let entries = map.value(0);
+            let (keys, values) = (items(Arc::clone(entries.column(0)))?, items(Arc::clone(entries.column(1)))?);
+            keys.into_iter().zip(values).map(|(key, value)| Some((key.as_str()?.to_string(), value))).collect::<Option<Settings>>().map(Value::Object)
+        }
+        number => match number.cast_to(&datafusion::arrow::datatypes::DataType::Float64).ok()? {
+            ScalarValue::Float64(Some(x)) if x.fract() == 0.0 && x.abs() < 9e15 => Some(Value::from(x as i64)),
+            ScalarValue::Float64(Some(x)) => Some(Value::from(x)),
+            _ => None,
+        },
+    }
+}

@@ -1,0 +1,448 @@
+//! The moments path in four functions that any DataFusion host, and any cluster, can run.
+//!
+//! `gram` gathers second moments, `gram_merge` adds them up, `select_from` answers a question from them and
+//! `gram_summary` says what is in them. All are public: keep a gram in a table, merge yesterday's with today's, and select
+//! again without reading the data.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, StringArray, StructArray, UInt64Array};
+use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::compute::{cast, concat};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields};
+use datafusion::common::{exec_err, plan_err};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::async_udf::{AsyncScalarUDF, AsyncScalarUDFImpl};
+use datafusion::logical_expr::expr::AggregateFunctionParams;
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_name};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::scalar::ScalarValue;
+use pursuit_udfs::{Data, Feature, Label, LabelKind, Moments, Nulls, Plan, Settings, Spec, Task};
+
+use crate::answer;
+use crate::columns::{Batch, ColumnKind, kind};
+use crate::engine::Registry;
+use crate::error::named;
+use crate::progress::{Active, Progress};
+use crate::question::Question;
+
+/// `gram([plan,] label, feature, …)`: second moments as one opaque value.
+///
+/// The plan, a JSON text, comes from a selector's call and carries its options. Without one the defaults hold.
+#[derive(Debug)]
+pub(crate) struct GramFunction {
+    signature: Signature,
+    progress: Arc<Progress>,
+}
+
+impl GramFunction {
+    pub(crate) fn new(progress: Arc<Progress>) -> AggregateUDF {
+        AggregateUDF::from(Self { signature: Signature::variadic_any(Volatility::Immutable), progress })
+    }
+}
+
+/// `gram_merge(gram)`: many grams of the same columns as one.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct GramMerge {
+    signature: Signature,
+}
+
+impl GramMerge {
+    pub(crate) fn new() -> AggregateUDF {
+        AggregateUDF::from(Self { signature: Signature::any(1, Volatility::Immutable) })
+    }
+}
+
+// All grams are alike; the progress is only where they report to.
+impl PartialEq for GramFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.signature == other.signature
+    }
+}
+impl Eq for GramFunction {}
+impl Hash for GramFunction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.signature.hash(state);
+    }
+}
+
+impl AggregateUDFImpl for GramFunction {
+    fn name(&self) -> &str {
+        "gram"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::LargeBinary)
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        let given = args.exprs.first().and_then(|first| given_plan(first.downcast_ref::<Literal>()?.value()));
+        let skip = usize::from(given.is_some());
+        let plan = match given {
+            Some(plan) => plan.map_err(|error| DataFusionError::Plan(format!("gram: {error}")))?,
+            None => {
+                let name = |at: usize| {
+                    let column = args.exprs[at].downcast_ref::<Column>().map(|column| column.name().to_string());
+                    column.unwrap_or_else(|| args.expr_fields[at].name().clone())
+                };
+                plan_of(args.expr_fields, name)?
+            }
+        };
+        if args.exprs.len() - skip != 1 + usize::from(plan.weighted) + plan.features.len() {
+            return plan_err!("gram: the plan has {} features, got {} columns", plan.features.len(), args.exprs.len() - skip);
+        }
+        Ok(Box::new(GramAccumulator { moments: Moments::new(plan), skip, active: self.progress.start() }))
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        Ok(vec![Arc::new(Field::new(format_state_name(args.name, "gram"), DataType::LargeBinary, true))])
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        AggregateOrderSensitivity::Insensitive
+    }
+
+    /// `gram(label, 13 features)`, where the arguments themselves would fill the screen of an EXPLAIN.
+    fn display_name(&self, params: &AggregateFunctionParams) -> Result<String> {
+        Ok(match params.args.split_first() {
+            Some((Expr::Literal(value, _), [label, ..])) => match given_plan(value) {
+                Some(Ok(plan)) => format!("gram({label}, {} features)", plan.features.len()),
+                _ => "gram(…)".to_string(),
+            },
+            Some((label, features)) => format!("gram({label}, {} features)", features.len()),
+            None => "gram()".to_string(),
+        })
+    }
+
+    fn human_display(&self, params: &AggregateFunctionParams) -> Result<String> {
+        self.display_name(params)
+    }
+}
+
+/// A first argument that is a JSON object is a plan.
+fn given_plan(value: &ScalarValue) -> Option<Result<Plan, serde_json::Error>> {
+    let text = value.try_as_str()??;
+    text.starts_with('{').then(|| serde_json::from_str(text))
+}
+
+/// The plan of a call without one: every column as it comes, all defaults.
+fn plan_of(fields: &[FieldRef], name: impl Fn(usize) -> String) -> Result<Plan> {
+    if fields.len() < 2 {
+        return plan_err!("gram: write gram(label, feature, …): needs a label and at least one feature");
+    }
+    if let Some(field) = fields.iter().find(|field| kind(field.data_type()) == ColumnKind::Other) {
+        return plan_err!("gram: `{}` is {}, which is neither a number nor text", field.name(), field.data_type());
+    }
+    let feature = |at: usize| Feature { name: name(at), is_text: kind(fields[at].data_type()) == ColumnKind::Text };
+    let common = pursuit_udfs::Common::default();
+    Ok(Plan {
+        label: name(0),
+        label_kind: label_kind(fields[0].data_type(), Task::Auto),
+        features: (1..fields.len()).map(feature).collect(),
+        weighted: false,
+        task: Task::Auto,
+        nulls: Nulls::Mean,
+        max_levels: common.max_levels,
+        max_classes: common.max_classes,
+        bytes_max: 0,
+        left_out: Vec::new(),
+    })
+}
+
+pub(crate) fn label_kind(data_type: &DataType, task: Task) -> LabelKind {
+    match kind(data_type) {
+        ColumnKind::Text => LabelKind::Class,
+        ColumnKind::Boolean if task != Task::Regression => LabelKind::Class,
+        ColumnKind::Integer | ColumnKind::Boolean => LabelKind::Integer,
+        _ => LabelKind::Float,
+    }
+}
+
+impl AggregateUDFImpl for GramMerge {
+    fn name(&self) -> &str {
+        "gram_merge"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        match &arguments[0] {
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::Null => Ok(DataType::LargeBinary),
+            other => plan_err!("gram_merge: takes what gram(…) returns, got {other}"),
+        }
+    }
+
+    fn accumulator(&self, _: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        Ok(Box::new(MergeAccumulator { moments: None }))
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        Ok(vec![Arc::new(Field::new(format_state_name(args.name, "gram"), DataType::LargeBinary, true))])
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        AggregateOrderSensitivity::Insensitive
+    }
+}
+
+#[derive(Debug)]
+struct GramAccumulator {
+    moments: Moments,
+    /// Arguments before the label.
+    skip: usize,
+    active: Active,
+}
+
+impl Accumulator for GramAccumulator {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let batch = Batch::new(self.moments.plan(), &values[self.skip..])?;
+        let rows = values[0].len();
+        batch
+            .hand_over(|rows, label, weights, features| self.moments.update(rows, label, weights, features))
+            .map_err(|error| named("gram", error))?;
+        self.active.add_rows(rows);
+        Ok(())
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        for_each_gram(&states[0], "gram", |other| self.moments.merge(&other).map_err(|error| named("gram", error)))
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?])
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        Ok(ScalarValue::LargeBinary(Some(self.moments.to_bytes())))
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.moments.bytes()
+    }
+}
+
+#[derive(Debug)]
+struct MergeAccumulator {
+    moments: Option<Moments>,
+}
+
+impl Accumulator for MergeAccumulator {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        for_each_gram(&values[0], "gram_merge", |other| match &mut self.moments {
+            Some(moments) => moments.merge(&other).map_err(|error| named("gram_merge", error)),
+            None => {
+                self.moments = Some(other);
+                Ok(())
+            }
+        })
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.update_batch(states)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?])
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        Ok(ScalarValue::LargeBinary(self.moments.as_ref().map(Moments::to_bytes)))
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.moments.as_ref().map_or(0, Moments::bytes)
+    }
+}
+
+fn for_each_gram(array: &ArrayRef, function: &str, mut visit: impl FnMut(Moments) -> Result<()>) -> Result<()> {
+    let array = cast(array, &DataType::LargeBinary)?;
+    for bytes in array.as_binary::<i64>().iter().flatten() {
+        visit(Moments::from_bytes(bytes).map_err(|error| named(function, error))?)?;
+    }
+    Ok(())
+}
+
+/// `select_from(gram, selector [, options])`: a list of rankings' rows.
+///
+/// Asynchronous, because a selection may take seconds: the work goes to rayon, and dropping the query stops it.
+#[derive(Debug)]
+pub(crate) struct SelectFrom {
+    signature: Signature,
+    registry: Arc<Registry>,
+    progress: Arc<Progress>,
+}
+
+impl SelectFrom {
+    pub(crate) fn new(registry: Arc<Registry>, progress: Arc<Progress>) -> ScalarUDF {
+        let signature = Signature::one_of(
+            [2, 3].map(datafusion::logical_expr::TypeSignature::Any).to_vec(),
+            // Not evaluated while planning, however constant its arguments are.
+            Volatility::Volatile,
+        );
+        AsyncScalarUDF::new(Arc::new(Self { signature, registry, progress })).into_scalar_udf()
+    }
+
+    async fn select(&self, gram: &[u8], question: &Question, function: &str) -> Result<Vec<answer::Row>> {
+        let moments = Moments::from_bytes(gram).map_err(|error| named("select_from", error))?;
+        let data = move || Ok((Data::Gram(moments.finish()), moments.plan().clone()));
+        let answer = question.answer(Arc::clone(&self.progress), data).await;
+        answer.or_else(|error| question.refused(error)).map_err(|error| named(function, error))
+    }
+}
+
+impl PartialEq for SelectFrom {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.registry, &other.registry)
+    }
+}
+impl Eq for SelectFrom {}
+impl Hash for SelectFrom {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.signature.hash(state);
+    }
+}
+
+pub(crate) fn ranking_type() -> DataType {
+    DataType::List(Arc::new(Field::new_list_field(DataType::Struct(answer::FIELDS.clone()), true)))
+}
+
+impl ScalarUDFImpl for SelectFrom {
+    fn name(&self) -> &str {
+        "select_from"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(ranking_type())
+    }
+
+    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        exec_err!("select_from: this host cannot run asynchronous functions")
+    }
+}
+
+#[async_trait]
+impl AsyncScalarUDFImpl for SelectFrom {
+    async fn invoke_async_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let grams = cast(&arrays[0], &DataType::LargeBinary)?;
+        let names = cast(&arrays[1], &DataType::Utf8)?;
+        let options = arrays.get(2).map(|options| cast(options, &DataType::Utf8)).transpose()?;
+        let mut offsets = vec![0];
+        let mut parts: Vec<Vec<ArrayRef>> = Vec::new();
+        for row in 0..grams.len() {
+            let mut length = 0;
+            if grams.is_valid(row) {
+                let name = names.as_string::<i32>().value(row);
+                let spec = self.registry.find(name).ok_or_else(|| self.registry.unknown("select_from", name))?;
+                let text = options.as_ref().filter(|options| options.is_valid(row)).map_or("{}", |options| options.as_string::<i32>().value(row));
+                let question = question(spec, text)?;
+                let rows = self.select(grams.as_binary::<i64>().value(row), &question, question.spec.name).await?;
+                length = rows.len();
+                parts.push(answer::columns(&rows, question.spec.name));
+            }
+            offsets.push(offsets[row] + length as i32);
+        }
+        if parts.is_empty() {
+            parts.push(answer::columns(&[], ""));
+        }
+        let columns = (0..answer::FIELDS.len())
+            .map(|at| Ok(concat(&parts.iter().map(|part| part[at].as_ref()).collect::<Vec<_>>())?))
+            .collect::<Result<Vec<_>>>()?;
+        let rankings = StructArray::try_new(answer::FIELDS.clone(), columns, None)?;
+        let item = Arc::new(Field::new_list_field(DataType::Struct(answer::FIELDS.clone()), true));
+        let list = ListArray::try_new(item, OffsetBuffer::new(offsets.into()), Arc::new(rankings), grams.nulls().cloned())?;
+        Ok(ColumnarValue::Array(Arc::new(list)))
+    }
+}
+
+fn question(spec: Arc<Spec>, options: &str) -> Result<Question> {
+    let name = spec.name;
+    let settings: Settings = serde_json::from_str(options)
+        .map_err(|error| DataFusionError::Plan(format!("{name}: options must be a JSON object such as '{{\"k\": 5}}': {error}")))?;
+    Question::new(spec, &settings).map_err(|error| named(name, error))
+}
+
+/// `gram_summary(gram)`: what was read, as a struct.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct GramSummary {
+    signature: Signature,
+}
+
+impl GramSummary {
+    pub(crate) fn new() -> ScalarUDF {
+        ScalarUDF::from(Self { signature: Signature::any(1, Volatility::Immutable) })
+    }
+
+    fn fields() -> Fields {
+        let count = |name: &str| Field::new(name, DataType::UInt64, true);
+        Fields::from(vec![
+            Field::new("label", DataType::Utf8, true),
+            Field::new("task", DataType::Utf8, true),
+            count("classes"),
+            count("features"),
+            count("rows"),
+            count("rows_without_label"),
+            count("rows_with_null"),
+            count("values_filled"),
+        ])
+    }
+}
+
+impl ScalarUDFImpl for GramSummary {
+    fn name(&self) -> &str {
+        "gram_summary"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Struct(Self::fields()))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let grams = ColumnarValue::values_to_arrays(&args.args)?;
+        let grams = cast(&grams[0], &DataType::LargeBinary)?;
+        let (mut texts, mut counts): ([Vec<Option<String>>; 2], [Vec<Option<u64>>; 6]) = Default::default();
+        for bytes in grams.as_binary::<i64>().iter() {
+            let Some(bytes) = bytes else {
+                texts.iter_mut().for_each(|column| column.push(None));
+                counts.iter_mut().for_each(|column| column.push(None));
+                continue;
+            };
+            let moments = Moments::from_bytes(bytes).map_err(|error| named("gram_summary", error))?;
+            let (seen, gram) = (moments.seen(), moments.finish());
+            let (task, classes) = match &gram.label {
+                Label::Numbers => ("regression", None),
+                Label::Classes(classes) => ("classification", Some(classes.len() as u64)),
+            };
+            let filled = if matches!(moments.plan().nulls, Nulls::Drop) { 0 } else { seen.missing.iter().sum() };
+            texts[0].push(Some(moments.plan().label.clone()));
+            texts[1].push(Some(task.to_string()));
+            let features = moments.plan().features.len() as u64;
+            let values = [classes, Some(features), Some(seen.rows), Some(seen.rows_without_label), Some(seen.rows_with_null), Some(filled)];
+            counts.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
+        }
+        let texts = texts.into_iter().map(|column| Arc::new(StringArray::from(column)) as ArrayRef);
+        let counts = counts.into_iter().map(|column| Arc::new(UInt64Array::from(column)) as ArrayRef);
+        let summary = StructArray::try_new(Self::fields(), texts.chain(counts).collect(), grams.nulls().cloned())?;
+        Ok(ColumnarValue::Array(Arc::new(summary)))
+    }
+}

@@ -1,0 +1,107 @@
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// What the selections of an engine are doing right now, for whoever wants to show it.
+#[derive(Default)]
+pub struct Progress {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Parts of selections at work.
+    active: usize,
+    since: Option<Instant>,
+    rows: u64,
+    step: Option<(&'static str, usize, usize)>,
+    on_idle: Option<Box<dyn Fn() + Send>>,
+}
+
+impl Progress {
+    /// One line for a person, and for how long it has been going on; `None` when no selection is running.
+    pub fn line(&self) -> Option<(String, Duration)> {
+        let state = self.lock();
+        let line = match state.step {
+            Some((selector, done, total)) => format!("{selector}: step {} of {total}", done + 1),
+            None => format!("reading: {} rows", thousands(state.rows)),
+        };
+        Some((line, state.since?.elapsed()))
+    }
+
+    /// Calls `then` whenever the last selection ends, before its answer is shown.
+    pub fn on_idle(&self, then: impl Fn() + Send + 'static) {
+        self.lock().on_idle = Some(Box::new(then));
+    }
+
+    /// Marks a part of a selection as at work until the guard is dropped.
+    pub(crate) fn start(self: &Arc<Self>) -> Active {
+        let mut state = self.lock();
+        state.active += 1;
+        state.since.get_or_insert_with(Instant::now);
+        Active(Arc::clone(self))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no holder of this lock panics")
+    }
+}
+
+impl std::fmt::Debug for Progress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Progress").field(&self.line()).finish()
+    }
+}
+
+/// A part of a selection at work.
+#[derive(Debug)]
+pub(crate) struct Active(Arc<Progress>);
+
+impl Active {
+    pub(crate) fn add_rows(&self, rows: usize) {
+        self.0.lock().rows += rows as u64;
+    }
+
+    pub(crate) fn set_step(&self, selector: &'static str, done: usize, total: usize) {
+        self.0.lock().step = Some((selector, done, total));
+    }
+}
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.active -= 1;
+        if state.active == 0 {
+            (state.since, state.rows, state.step) = (None, 0, None);
+            if let Some(on_idle) = &state.on_idle {
+                on_idle();
+            }
+        }
+    }
+}
+
+fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().map(|g| std::str::from_utf8(g).expect("digits are ASCII")).collect();
+    groups.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_what_is_going_on_while_it_goes_on() {
+        let progress = Arc::new(Progress::default());
+        let line = || progress.line().map(|(line, _)| line);
+        assert_eq!(line(), None);
+        let reading = progress.start();
+        reading.add_rows(1_234_567);
+        assert_eq!(line().unwrap(), "reading: 1,234,567 rows");
+        let selecting = progress.start();
+        selecting.set_step("omp", 2, 10);
+        drop(reading);
+        assert_eq!(line().unwrap(), "omp: step 3 of 10");
+        drop(selecting);
+        assert_eq!(line(), None);
+    }
+}

@@ -1,0 +1,89 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pursuit_udfs::{Common, Data, Error, Options, Plan, Problem, Result, Run, Settings, Spec};
+
+use crate::answer::{self, Row};
+use crate::progress::Progress;
+
+/// A selector with all its options: what remains to be known is the data.
+#[derive(Debug, Clone)]
+pub(crate) struct Question {
+    pub spec: Arc<Spec>,
+    pub common: Common,
+    /// The selector's own options.
+    own: Settings,
+}
+
+impl Question {
+    /// Parts the common options from the selector's own, and checks both.
+    pub(crate) fn new(spec: Arc<Spec>, settings: &Settings) -> Result<Self> {
+        let mut common = Common::default();
+        let mut own = Settings::new();
+        for (name, value) in settings {
+            match common.set(name, value) {
+                Some(result) => result?,
+                None if (spec.options)().iter().any(|option| option.name == name) => {
+                    own.insert(name.clone(), value.clone());
+                }
+                None => {
+                    let mut options = (spec.options)();
+                    options.extend(Common::specs());
+                    return Err(pursuit_udfs::options::unknown(name, &options));
+                }
+            }
+        }
+        (spec.build)(&own)?;
+        Ok(Self { spec, common, own })
+    }
+
+    /// Answers on rayon, away from the runtime's threads. Dropping the future cancels the run.
+    pub(crate) async fn answer(
+        &self,
+        progress: Arc<Progress>,
+        data: impl FnOnce() -> Result<(Data, Plan)> + Send + 'static,
+    ) -> Result<Vec<Row>> {
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let _cancel = CancelOnDrop(Arc::clone(&cancelled));
+        let (name, active) = (self.spec.name, progress.start());
+        let run = Run::new(self.common.seed as u64)
+            .with_cancel(cancelled)
+            .with_progress(move |done, total| active.set_step(name, done, total));
+        let question = self.clone();
+        let work = move || {
+            let (data, plan) = data()?;
+            let problem = Problem::new(data, &plan, &question.common, question.spec.labels)?;
+            let ranking = (question.spec.build)(&question.own)?.select(&problem, &run)?;
+            Ok(answer::rows(&problem, &ranking, &question.common, &plan))
+        };
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let job = move || {
+            // A panic would end the process from a thread of rayon's; here it ends the query.
+            let result = catch_unwind(AssertUnwindSafe(work));
+            let _ = sender.send(result.unwrap_or_else(|_| Err(Error::data("internal error in the selector; please report it"))));
+        };
+        match self.common.threads {
+            0 => rayon::spawn(job),
+            threads => {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+                pool.map_err(|error| Error::limit(format!("cannot start {threads} threads: {error}")))?.spawn(job);
+            }
+        }
+        receiver.await.unwrap_or_else(|_| Err(Error::cancelled()))
+    }
+
+    /// What a group's failure means: with `partition_by` the other groups still have answers.
+    pub(crate) fn refused(&self, error: Error) -> Result<Vec<Row>> {
+        let is_about_data = error.kind() == pursuit_udfs::Kind::Data;
+        if is_about_data && !self.common.partition_by.is_empty() { Ok(vec![answer::refused(error.to_string())]) } else { Err(error) }
+    }
+}
+
+struct CancelOnDrop(Arc<AtomicBool>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
