@@ -132,9 +132,11 @@ impl SelectExec {
             reservation: MemoryConsumer::new(format!("SelectExec[{name}]")).register(context.memory_pool()),
         });
 
+        // One for all: keys made by another converter would not be comparable.
+        let converter = self.converter()?.map(Arc::new);
         let active = Arc::new(self.progress.start());
         let timer = read_time.timer();
-        let groups = self.read(&context, &memory, &active).await?;
+        let groups = self.read(&context, &memory, &active, &converter).await?;
         timer.done();
 
         let timer = select_time.timer();
@@ -167,7 +169,7 @@ impl SelectExec {
         let columns = (0..answer::FIELDS.len())
             .map(|at| Ok(concat(&parts.iter().map(|part| part[at].as_ref()).collect::<Vec<_>>())?))
             .collect::<Result<Vec<ArrayRef>>>()?;
-        let mut all = match self.converter()? {
+        let mut all = match converter {
             Some(converter) => converter.convert_rows(keys.iter().flatten().map(|key: &OwnedRow| key.row()))?,
             None => Vec::new(),
         };
@@ -178,21 +180,26 @@ impl SelectExec {
     }
 
     /// All partitions at once, put together in their order; one builder for each group.
-    async fn read(&self, context: &Arc<TaskContext>, memory: &Arc<Memory>, active: &Arc<Active>) -> Result<BTreeMap<Option<OwnedRow>, RowsBuilder>> {
+    async fn read(
+        &self,
+        context: &Arc<TaskContext>,
+        memory: &Arc<Memory>,
+        active: &Arc<Active>,
+        converter: &Option<Arc<RowConverter>>,
+    ) -> Result<BTreeMap<Option<OwnedRow>, RowsBuilder>> {
         // Files must not move between partitions while they are read, or the order of the rows would depend on the weather.
         let context = steady(context);
         // Dropping the set ends the reads.
         let mut reads: JoinSet<Result<(usize, BTreeMap<Option<OwnedRow>, RowsBuilder>)>> = JoinSet::new();
         for partition in 0..self.input.output_partitioning().partition_count() {
             let mut stream = self.input.execute(partition, Arc::clone(&context))?;
-            let (selection, memory, active) = (self.clone(), Arc::clone(memory), Arc::clone(active));
+            let (selection, memory, active, converter) = (self.clone(), Arc::clone(memory), Arc::clone(active), converter.clone());
             reads.spawn(async move {
-                let converter = selection.converter()?;
                 let mut groups = BTreeMap::new();
                 while let Some(batch) = stream.next().await {
                     let batch = batch?;
                     memory.grow(RowsBuilder::bytes_for(&selection.call.plan, batch.num_rows()))?;
-                    selection.push(&batch, converter.as_ref(), &mut groups)?;
+                    selection.push(&batch, converter.as_deref(), &mut groups)?;
                     active.add_rows(batch.num_rows());
                 }
                 Ok((partition, groups))

@@ -11,14 +11,15 @@ use pursuit_udfs::{Settings, Value};
 use crate::answer;
 use crate::call::Call;
 use crate::engine::Registry;
-use crate::gram::{GramFunction, SelectFrom};
+use crate::gram::{GramFunction, Order, SelectFrom};
 use crate::progress::Progress;
 
 /// Projection ← Unnest ← `select_from` ← Aggregate(`gram`) ← input. `partition_by` is the aggregate's GROUP BY.
 pub(crate) fn expand(input: LogicalPlan, call: &Call, registry: &Arc<Registry>, progress: &Arc<Progress>) -> Result<LogicalPlan> {
     let column = |at: &usize| Expr::Column(Column::from(input.schema().qualified_field(*at)));
-    let plan = serde_json::to_string(&call.plan).expect("a plan of numbers and names is valid JSON");
-    let arguments = [lit(plan)].into_iter().chain(call.columns.iter().map(column)).collect();
+    let order = Order { function: call.question.spec.name.to_string(), plan: call.plan.clone() };
+    let order = serde_json::to_string(&order).expect("an order of numbers and names is valid JSON");
+    let arguments = [lit(order)].into_iter().chain(call.columns.iter().map(column)).collect();
     let gram = GramFunction::new(Arc::clone(progress)).call(arguments).alias("gram");
     let partitions: Vec<Expr> = call.partitions.iter().map(column).collect();
 

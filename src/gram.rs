@@ -32,9 +32,9 @@ use crate::error::named;
 use crate::progress::{Active, Progress};
 use crate::question::Question;
 
-/// `gram([plan,] label, feature, …)`: second moments as one opaque value.
+/// `gram([order,] label, feature, …)`: second moments as one opaque value.
 ///
-/// The plan, a JSON text, comes from a selector's call and carries its options. Without one the defaults hold.
+/// The order, a JSON text, comes from a selector's call and carries its options. Without one the defaults hold.
 #[derive(Debug)]
 pub(crate) struct GramFunction {
     signature: Signature,
@@ -45,6 +45,14 @@ impl GramFunction {
     pub(crate) fn new(progress: Arc<Progress>) -> AggregateUDF {
         AggregateUDF::from(Self { signature: Signature::variadic_any(Volatility::Immutable), progress })
     }
+}
+
+/// What a selector's call tells its gram.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Order {
+    /// Whose name errors bear.
+    pub function: String,
+    pub plan: Plan,
 }
 
 /// `gram_merge(gram)`: many grams of the same columns as one.
@@ -86,22 +94,22 @@ impl AggregateUDFImpl for GramFunction {
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        let given = args.exprs.first().and_then(|first| given_plan(first.downcast_ref::<Literal>()?.value()));
+        let given = args.exprs.first().and_then(|first| given_order(first.downcast_ref::<Literal>()?.value()));
         let skip = usize::from(given.is_some());
-        let plan = match given {
-            Some(plan) => plan.map_err(|error| DataFusionError::Plan(format!("gram: {error}")))?,
+        let Order { function, plan } = match given {
+            Some(order) => order.map_err(|error| DataFusionError::Plan(format!("gram: {error}")))?,
             None => {
                 let name = |at: usize| {
                     let column = args.exprs[at].downcast_ref::<Column>().map(|column| column.name().to_string());
                     column.unwrap_or_else(|| args.expr_fields[at].name().clone())
                 };
-                plan_of(args.expr_fields, name)?
+                Order { function: "gram".to_string(), plan: plan_of(args.expr_fields, name)? }
             }
         };
         if args.exprs.len() - skip != 1 + usize::from(plan.weighted) + plan.features.len() {
             return plan_err!("gram: the plan has {} features, got {} columns", plan.features.len(), args.exprs.len() - skip);
         }
-        Ok(Box::new(GramAccumulator { moments: Moments::new(plan), skip, active: self.progress.start() }))
+        Ok(Box::new(GramAccumulator { function, moments: Moments::new(plan), skip, active: self.progress.start() }))
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
@@ -115,8 +123,8 @@ impl AggregateUDFImpl for GramFunction {
     /// `gram(label, 13 features)`, where the arguments themselves would fill the screen of an EXPLAIN.
     fn display_name(&self, params: &AggregateFunctionParams) -> Result<String> {
         Ok(match params.args.split_first() {
-            Some((Expr::Literal(value, _), [label, ..])) => match given_plan(value) {
-                Some(Ok(plan)) => format!("gram({label}, {} features)", plan.features.len()),
+            Some((Expr::Literal(value, _), [label, ..])) => match given_order(value) {
+                Some(Ok(Order { plan, .. })) => format!("gram({label}, {} features)", plan.features.len()),
                 _ => "gram(…)".to_string(),
             },
             Some((label, features)) => format!("gram({label}, {} features)", features.len()),
@@ -129,13 +137,13 @@ impl AggregateUDFImpl for GramFunction {
     }
 }
 
-/// A first argument that is a JSON object is a plan.
-fn given_plan(value: &ScalarValue) -> Option<Result<Plan, serde_json::Error>> {
+/// A first argument that is a JSON object is an order.
+fn given_order(value: &ScalarValue) -> Option<Result<Order, serde_json::Error>> {
     let text = value.try_as_str()??;
     text.starts_with('{').then(|| serde_json::from_str(text))
 }
 
-/// The plan of a call without one: every column as it comes, all defaults.
+/// The plan of a call without an order: every column as it comes, all defaults.
 fn plan_of(fields: &[FieldRef], name: impl Fn(usize) -> String) -> Result<Plan> {
     if fields.len() < 2 {
         return plan_err!("gram: write gram(label, feature, …): needs a label and at least one feature");
@@ -199,6 +207,7 @@ impl AggregateUDFImpl for GramMerge {
 
 #[derive(Debug)]
 struct GramAccumulator {
+    function: String,
     moments: Moments,
     /// Arguments before the label.
     skip: usize,
@@ -211,13 +220,14 @@ impl Accumulator for GramAccumulator {
         let rows = values[0].len();
         batch
             .hand_over(|rows, label, weights, features| self.moments.update(rows, label, weights, features))
-            .map_err(|error| named("gram", error))?;
+            .map_err(|error| named(&self.function, error))?;
         self.active.add_rows(rows);
         Ok(())
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        for_each_gram(&states[0], "gram", |other| self.moments.merge(&other).map_err(|error| named("gram", error)))
+        let Self { function, moments, .. } = self;
+        for_each_gram(&states[0], function, |other| moments.merge(&other).map_err(|error| named(function, error)))
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {

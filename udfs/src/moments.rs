@@ -16,7 +16,8 @@ use crate::{Error, Result};
 /// Within a batch every number is centred near its mean and summed in f64. Across batches the moments about an origin
 /// (the first batch's centre) are summed as [`Double`]s: their 32 digits outlast the change of origin when two passes are
 /// merged and the centring at the end, even for timestamps in nanoseconds, and adding up in any order gives the same
-/// answer, so that neither threads nor partitions show.
+/// answer, so that neither threads nor partitions show. Cutting the rows into other batches can move the last digit of a
+/// sum, except of whole numbers, whose sums are exact.
 #[derive(Debug, Clone)]
 pub struct Moments {
     plan: Plan,
@@ -700,9 +701,7 @@ impl Scratch {
         // Any number amid the values will do, so the first block of a batch decides for all of it. It must not
         // depend on anything outside the batch, or the order of batches would show in the last digit.
         if self.centres[column].is_none() {
-            let known = values.iter().filter(|value| value.is_finite());
-            let count = known.clone().count();
-            self.centres[column] = (count > 0).then(|| known.map(|value| value / count as f64).sum());
+            self.centres[column] = round_centre(values);
         }
         let centre = self.centres[column].unwrap_or(0.0);
         if complete && self.scales.is_empty() {
@@ -714,6 +713,21 @@ impl Scratch {
         }
         complete
     }
+}
+
+/// A number amid the finite values, with few binary digits.
+///
+/// Few, so that whole numbers stay short ones when it is subtracted: their products and sums are then exact, and even
+/// batches that are cut elsewhere add up to the same bits.
+fn round_centre(values: &[f64]) -> Option<f64> {
+    let known = || values.iter().copied().filter(|value| value.is_finite());
+    let (low, high) = known().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
+    if low > high {
+        return None;
+    }
+    let middle = low / 2.0 + high / 2.0;
+    let grid = ((high / 4.0 - low / 4.0).log2().floor()).exp2();
+    Some(if low == high || grid == 0.0 || !grid.is_finite() { low } else { (middle / grid).round() * grid })
 }
 
 const fn triangle(columns: usize) -> usize {

@@ -1,0 +1,211 @@
+//! What a query and its answer cannot show.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use datafusion::arrow::array::{ArrayRef, Float64Array, RecordBatch};
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::datasource::MemTable;
+use datafusion::error::DataFusionError;
+use datafusion::execution::memory_pool::GreedyMemoryPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use pursuit::Engine;
+use pursuit_udfs::{Choice, Problem, Ranking, Result, Run, Selector, selector};
+
+use crate::session::{error, floats, query, session, session_with, texts};
+
+/// Columns c0, c1, … of noise and a label made of the 3rd and the last.
+fn wide_table(rows: usize, columns: usize) -> MemTable {
+    let mut random = Run::new(5).random("wide", 0);
+    let data: Vec<Vec<f64>> = (0..columns).map(|_| (0..rows).map(|_| random.normal()).collect()).collect();
+    let label: Vec<f64> = (0..rows).map(|row| data[2][row] * 2.0 - data[columns - 1][row] + 0.1 * random.normal()).collect();
+    let mut fields: Vec<Field> = (0..columns).map(|j| Field::new(format!("c{j}"), DataType::Float64, true)).collect();
+    fields.push(Field::new("label", DataType::Float64, true));
+    let arrays: Vec<ArrayRef> = data.into_iter().chain([label]).map(|values| Arc::new(Float64Array::from(values)) as ArrayRef).collect();
+    let schema = Arc::new(Schema::new(fields));
+    MemTable::try_new(Arc::clone(&schema), vec![vec![RecordBatch::try_new(schema, arrays).unwrap()]]).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn seven_thousand_columns_are_read_as_rows() {
+    let ctx = session();
+    ctx.register_table("wide", Arc::new(wide_table(72, 7000))).unwrap();
+    let plan = query(&ctx, "EXPLAIN FORMAT INDENT SELECT rank, feature FROM omp('wide', 'label', 2)").await.unwrap();
+    assert!(texts(&plan, "plan").join("\n").contains("SelectExec: selector=omp, label=label, features=7000, reads=rows"));
+    let answer = query(&ctx, "SELECT * FROM omp('wide', 'label', 2)").await.unwrap();
+    assert_eq!(texts(&answer, "feature"), ["c2", "c6999"]);
+}
+
+/// Four files, any number of partitions, work stealing on, batches cut where they fall: the moments of whole numbers are the
+/// same to the last bit.
+#[tokio::test(flavor = "multi_thread")]
+async fn partitions_do_not_show_in_the_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let ctx = session();
+    for part in 0..4 {
+        let file = folder.path().join(format!("part{part}.parquet"));
+        let sql = format!("COPY (SELECT * FROM sample.digits WHERE pixel_10 % 4 = {part} OR pixel_10 % 4 = {part} - 8) TO '{}'", file.display());
+        query(&ctx, &sql).await.unwrap();
+    }
+    let mut answers = Vec::new();
+    for partitions in [1, 2, 4, 8, 4, 4, 4, 4] {
+        for threads in [1, 4] {
+            let ctx = session_with(SessionConfig::new().with_target_partitions(partitions).with_batch_size(64));
+            let location = folder.path().display();
+            query(&ctx, &format!("CREATE EXTERNAL TABLE parts STORED AS PARQUET LOCATION '{location}/'")).await.unwrap();
+            let sql = format!("SELECT feature, score FROM omp('parts', label => 'label', k => 30, threads => {threads}) ORDER BY rank");
+            let answer = query(&ctx, &sql).await.unwrap();
+            let bits: Vec<u64> = floats(&answer, "score").iter().map(|score| score.to_bits()).collect();
+            answers.push((texts(&answer, "feature"), bits));
+        }
+    }
+    assert!(answers.iter().all(|answer| *answer == answers[0]));
+    // Rows come in the order of their partitions, so that for a given number of them nothing moves.
+    let mut answers = Vec::new();
+    for _ in 0..6 {
+        let location = folder.path().display();
+        let ctx = session();
+        query(&ctx, &format!("CREATE EXTERNAL TABLE parts STORED AS PARQUET LOCATION '{location}/'")).await.unwrap();
+        let answer = query(&ctx, "SELECT score FROM omp('parts', label => 'label', k => 30, reads => 'rows') ORDER BY rank").await.unwrap();
+        answers.push(floats(&answer, "score").iter().map(|score| score.to_bits()).collect::<Vec<_>>());
+    }
+    assert!(answers.iter().all(|answer| *answer == answers[0]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_path_is_a_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("big.parquet").display().to_string();
+    let ctx = session();
+    query(&ctx, &format!("COPY sample.diabetes TO '{file}'")).await.unwrap();
+    for reads in ["moments", "rows"] {
+        let sql = format!("SELECT feature FROM omp('{file}', 'label', 2, '{{\"exclude\": [\"bmi\"], \"must_include\": [\"age\"], \"reads\": \"{reads}\"}}')");
+        assert_eq!(texts(&query(&ctx, &sql).await.unwrap(), "feature"), ["age", "s5"]);
+    }
+}
+
+fn limited(bytes: usize) -> SessionContext {
+    let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(GreedyMemoryPool::new(bytes))).build_arc().unwrap();
+    let ctx = SessionContext::new_with_config_rt(SessionConfig::new().with_target_partitions(1), runtime);
+    Engine::default().register(&ctx).unwrap();
+    ctx.register_table("wide", Arc::new(wide_table(500, 400))).unwrap();
+    ctx
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_memory_limit_is_an_error_and_not_a_crash() {
+    for reads in ["moments", "rows"] {
+        let sql = format!("SELECT feature FROM omp('wide', label => 'label', k => 2, reads => '{reads}')");
+        let failure = query(&limited(1_000_000), &sql).await.unwrap_err();
+        assert!(matches!(failure.find_root(), DataFusionError::ResourcesExhausted(_)), "{reads}: {failure}");
+        assert_eq!(texts(&query(&limited(100_000_000), &sql).await.unwrap(), "feature"), ["c2", "c399"]);
+    }
+    let message = error(&limited(1_000_000), "SELECT feature FROM omp('wide', label => 'label', k => 2, reads => 'rows')").await;
+    assert!(message.contains("omp: the rows of 400 features do not fit into memory; exclude columns, raise the limit, or set reads => 'moments'"), "{message}");
+}
+
+static STARTED: Mutex<Option<mpsc::Sender<()>>> = Mutex::new(None);
+static STOPPED: Mutex<Option<mpsc::Sender<()>>> = Mutex::new(None);
+
+selector! {
+    /// Never done.
+    ///
+    /// Waits to be cancelled, and says when it was.
+    #[selector(name = "patience", aliases = [], labels = Any, reads = Moments, score = "none")]
+    pub struct Patience {}
+}
+
+impl Selector for Patience {
+    fn select(&self, _: &Problem, run: &Run) -> Result<Ranking> {
+        STARTED.lock().unwrap().take().unwrap().send(()).unwrap();
+        loop {
+            if let Err(cancelled) = run.step(0, 1) {
+                STOPPED.lock().unwrap().take().unwrap().send(()).unwrap();
+                return Err(cancelled);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// Dropping a query stops its selection, on both paths, within a tenth of a second.
+#[tokio::test(flavor = "multi_thread")]
+async fn dropping_the_query_stops_the_selection() {
+    for reads in ["moments", "rows"] {
+        let (start, started) = mpsc::channel();
+        let (stop, stopped) = mpsc::channel();
+        *STARTED.lock().unwrap() = Some(start);
+        *STOPPED.lock().unwrap() = Some(stop);
+        let ctx = SessionContext::new();
+        Engine::default().with::<Patience>().with_samples().register(&ctx).unwrap();
+        let sql = format!("SELECT * FROM patience('sample.iris', label => 'label', k => 1, reads => '{reads}')");
+        let running = tokio::spawn(async move { query(&ctx, &sql).await.map(|_| ()) });
+        tokio::task::spawn_blocking(move || started.recv().unwrap()).await.unwrap();
+        running.abort();
+        let stopped = tokio::task::spawn_blocking(move || stopped.recv_timeout(Duration::from_millis(100))).await.unwrap();
+        assert!(stopped.is_ok(), "{reads}: still running");
+    }
+}
+
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+
+selector! {
+    /// Breaks down.
+    ///
+    /// Panics, as no selector should.
+    #[selector(name = "breakdown", aliases = [], labels = Any, reads = Moments, score = "none")]
+    pub struct Breakdown {}
+}
+
+impl Selector for Breakdown {
+    fn select(&self, _: &Problem, _: &Run) -> Result<Ranking> {
+        CALLS.fetch_add(1, Ordering::Relaxed);
+        panic!("on purpose");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_in_a_selector_ends_the_query_and_not_the_process() {
+    let ctx = SessionContext::new();
+    Engine::default().with::<Breakdown>().with_samples().register(&ctx).unwrap();
+    let message = error(&ctx, "SELECT * FROM breakdown('sample.iris', 'label', 1)").await;
+    assert!(message.contains("breakdown: internal error in the selector; please report it"), "{message}");
+    assert_eq!(CALLS.load(Ordering::Relaxed), 1);
+}
+
+selector! {
+    /// The first columns.
+    ///
+    /// Takes the place of ours.
+    #[selector(name = "correlation", aliases = ["first"], labels = Any, reads = Rows, score = "none")]
+    pub struct First {}
+}
+
+impl Selector for First {
+    fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
+        run.step(0, 1)?;
+        Ok(Ranking { choices: (0..problem.k.unwrap_or(1)).map(|unit| Choice::new(unit + 1, unit, 0.0)).collect(), ..Ranking::default() })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_selector_of_ones_own_may_take_the_place_of_ours() {
+    let ctx = SessionContext::new();
+    Engine::default().with::<First>().with_samples().register(&ctx).unwrap();
+    assert_eq!(texts(&query(&ctx, "SELECT * FROM first('sample.diabetes', 'label', 2)").await.unwrap(), "feature"), ["age", "sex"]);
+    let message = error(&ctx, "SELECT * FROM correlation('sample.diabetes', label => 'label', reads => 'moments')").await;
+    assert!(message.contains("correlation: `reads` must be 'rows' or 'auto', because moments do not tell enough; got 'moments'"), "{message}");
+}
+
+/// The rows path says what it did.
+#[tokio::test(flavor = "multi_thread")]
+async fn explain_analyze_counts_rows_and_time() {
+    let ctx = session();
+    let sql = "EXPLAIN ANALYZE SELECT * FROM omp((SELECT bmi, CASE WHEN age > 40 THEN bp END AS bp, CASE WHEN age > 30 THEN label END AS label FROM sample.diabetes), label => 'label', k => 2, reads => 'rows')";
+    let plan = texts(&query(&ctx, sql).await.unwrap(), "plan").join("\n");
+    for metric in ["rows_read=442", "rows_dropped=", "values_filled=", "read_time=", "select_time=", "peak_memory=", "steps=2"] {
+        assert!(plan.contains(metric), "{metric} is missing in\n{plan}");
+    }
+}

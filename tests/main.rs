@@ -1,0 +1,14 @@
+//! One binary for all tests that need DataFusion: it is linked once.
+//!
+//! - `slt`: what a user sees, query by query (tests/slt). A new selector's test goes there.
+//! - `documents`: every example and every query in the documents runs.
+//! - `reference`: agreement with scikit-learn.
+//! - `behaviour`: cancellation, memory, threads, files: what a query and its answer cannot show.
+//! - `random`: random tables against a plain dense reference.
+
+mod behaviour;
+mod documents;
+mod random;
+mod reference;
+mod session;
+mod slt;
