@@ -55,11 +55,17 @@ pub(crate) fn rows(problem: &Problem, ranking: &Ranking, common: &Common, plan: 
         for (unit, name) in problem.units.iter().map(|unit| &unit.name).enumerate().filter(|(unit, _)| !chosen.contains(unit)) {
             let passed_over = ranking.passed_over.iter().find(|(other, _)| *other == unit).map(|(_, reason)| reason.clone());
             let known = problem.why_never(unit).map(str::to_string).or(passed_over);
-            let reason = known.unwrap_or_else(|| if is_full { format!("not among the first {}", chosen.len()) } else { "adds too little".into() });
+            let reason = known.unwrap_or_else(|| {
+                if is_full { format!("not among the first {}", chosen.len()) } else { "adds too little".into() }
+            });
             rows.push(Row { feature: Some(name.clone()), reason: Some(reason), ..Row::default() });
         }
         let left_out = plan.left_out.iter();
-        rows.extend(left_out.map(|out| Row { feature: Some(out.feature.clone()), reason: Some(out.reason.clone()), ..Row::default() }));
+        rows.extend(left_out.map(|out| Row {
+            feature: Some(out.feature.clone()),
+            reason: Some(out.reason.clone()),
+            ..Row::default()
+        }));
     }
     rows
 }

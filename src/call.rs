@@ -36,7 +36,8 @@ impl Call {
         input.has_unique_names()?;
         let label_at = input.column(label, None)?;
         let weights = common.weights.as_deref().map(|name| input.column(name, Some("weights"))).transpose()?;
-        let partitions = common.partition_by.iter().map(|name| input.column(name, Some("partition_by"))).collect::<Result<Vec<_>>>()?;
+        let partitions =
+            common.partition_by.iter().map(|name| input.column(name, Some("partition_by"))).collect::<Result<Vec<_>>>()?;
         for (option, at) in weights.iter().map(|at| ("weights", at)).chain(partitions.iter().map(|at| ("partition_by", at))) {
             if *at == label_at {
                 return Err(Error::call(format!("`{option}` names the label `{label}`; it must be another column")));
@@ -45,7 +46,11 @@ impl Call {
         if let Some(at) = weights
             && !matches!(kind(input.data_type(at)), ColumnKind::Number | ColumnKind::Integer)
         {
-            return Err(Error::call(format!("`weights` must be a numeric column, `{}` is {}", input.name(at), input.data_type(at))));
+            return Err(Error::call(format!(
+                "`weights` must be a numeric column, `{}` is {}",
+                input.name(at),
+                input.data_type(at)
+            )));
         }
         check_label(input, label_at, common.task)?;
 
@@ -127,9 +132,9 @@ fn check_label(input: &Input<'_>, at: usize, task: Task) -> Result<()> {
     let (name, data_type) = (input.name(at), input.data_type(at));
     match kind(data_type) {
         ColumnKind::Other => Err(Error::call(format!("label `{name}` is {data_type}; it must be a number, a text or a boolean"))),
-        ColumnKind::Text if task == Task::Regression => {
-            Err(Error::call(format!("label `{name}` is text, which task => 'regression' cannot predict; cast it, or set task => 'classification'")))
-        }
+        ColumnKind::Text if task == Task::Regression => Err(Error::call(format!(
+            "label `{name}` is text, which task => 'regression' cannot predict; cast it, or set task => 'classification'"
+        ))),
         _ => Ok(()),
     }
 }
@@ -143,7 +148,10 @@ fn candidates(input: &Input<'_>, reserved: &BTreeSet<usize>, question: &Question
             if !names.iter().any(|name| matches(pattern, name)) {
                 let hint = did_you_mean(pattern, &names);
                 let separator = if hint.is_empty() { ";" } else { "" };
-                return Err(Error::call(format!("`{option}` matches no column: `{pattern}`{hint}{separator} columns are {}", name_list(&names))));
+                return Err(Error::call(format!(
+                    "`{option}` matches no column: `{pattern}`{hint}{separator} columns are {}",
+                    name_list(&names)
+                )));
             }
         }
     }
@@ -159,7 +167,9 @@ fn candidates(input: &Input<'_>, reserved: &BTreeSet<usize>, question: &Question
             "not in features".to_string()
         } else if kind(data_type) == ColumnKind::Other {
             if named {
-                return Err(Error::call(format!("feature `{name}` is {data_type}, which is neither a number nor text; leave it out")));
+                return Err(Error::call(format!(
+                    "feature `{name}` is {data_type}, which is neither a number nor text; leave it out"
+                )));
             }
             format!("type {data_type} is neither a number nor text")
         } else {
@@ -196,7 +206,9 @@ fn check_units(input: &Input<'_>, candidates: &[usize], question: &Question) -> 
     let single = features.iter().filter(|name| !grouped.contains(name.as_str()));
     let units: Vec<String> = single.chain(common.groups.keys()).cloned().collect();
     if let Some(group) = common.groups.keys().find(|group| units.iter().filter(|unit| unit == group).count() > 1) {
-        return Err(Error::call(format!("two features are named `{group}`: a group and a column outside of it; rename the group")));
+        return Err(Error::call(format!(
+            "two features are named `{group}`: a group and a column outside of it; rename the group"
+        )));
     }
     let mut forced = BTreeSet::new();
     for name in &common.must_include {
@@ -210,10 +222,15 @@ fn check_units(input: &Input<'_>, candidates: &[usize], question: &Question) -> 
     if let Count::Exactly(k) = common.k {
         if k > units.len() {
             let (noun, most) = if units.len() == 1 { ("feature", 1) } else { ("features", units.len()) };
-            return Err(Error::call(format!("`k` must be at most {most}, because there are only {most} {noun} to choose from; got {k}")));
+            return Err(Error::call(format!(
+                "`k` must be at most {most}, because there are only {most} {noun} to choose from; got {k}"
+            )));
         }
         if common.must_include.len() > k {
-            return Err(Error::call(format!("`k` must be at least {} to hold what must_include names, got {k}", common.must_include.len())));
+            return Err(Error::call(format!(
+                "`k` must be at least {} to hold what must_include names, got {k}",
+                common.must_include.len()
+            )));
         }
     }
     Ok(())

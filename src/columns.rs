@@ -62,7 +62,8 @@ impl Batch {
     pub(crate) fn hand_over<T>(&self, receive: impl FnOnce(usize, Block<'_>, Option<&dyn Numbers>, &[Block<'_>]) -> T) -> T {
         let label_names = self.label.names();
         let feature_names: Vec<Vec<&str>> = self.features.iter().map(Values::names).collect();
-        let features: Vec<Block<'_>> = self.features.iter().zip(&feature_names).map(|(values, names)| values.block(names)).collect();
+        let features: Vec<Block<'_>> =
+            self.features.iter().zip(&feature_names).map(|(values, names)| values.block(names)).collect();
         receive(self.rows, self.label.block(&label_names), self.weights.as_deref(), &features)
     }
 }
@@ -129,7 +130,9 @@ fn numbers(column: &ArrayRef) -> Result<Box<dyn Numbers>> {
         DataType::UInt64 => primitive!(UInt64Type, |x| x as f64),
         // The rest is rarer: Arrow makes it one of the above first. Times are whole numbers of their unit.
         DataType::Date32 | DataType::Time32(_) => numbers(&cast(column, &DataType::Int32)?)?,
-        DataType::Date64 | DataType::Time64(_) | DataType::Timestamp(..) | DataType::Duration(_) => numbers(&cast(column, &DataType::Int64)?)?,
+        DataType::Date64 | DataType::Time64(_) | DataType::Timestamp(..) | DataType::Duration(_) => {
+            numbers(&cast(column, &DataType::Int64)?)?
+        }
         DataType::Dictionary(_, values) => numbers(&cast(column, values)?)?,
         DataType::RunEndEncoded(_, values) => numbers(&cast(column, values.data_type())?)?,
         _ => numbers(&cast(column, &DataType::Float64)?)?,
@@ -173,7 +176,9 @@ fn levels(column: &ArrayRef) -> Result<(Vec<u32>, Vec<String>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::arrow::array::{BooleanArray, Decimal128Array, DictionaryArray, Float16Array, Float32Array, Int64Array, StringArray};
+    use datafusion::arrow::array::{
+        BooleanArray, Decimal128Array, DictionaryArray, Float16Array, Float32Array, Int64Array, StringArray,
+    };
 
     fn read(column: ArrayRef) -> Vec<f64> {
         let mut out = vec![0.0; column.len()];

@@ -20,7 +20,8 @@ use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSe
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties, ReplaceChildrenOptions,
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+    ReplaceChildrenOptions,
 };
 use futures::StreamExt;
 use pursuit_udfs::{Data, Error, Reads, RowsBuilder};
@@ -79,7 +80,10 @@ impl ExecutionPlan for SelectExec {
         vec![&self.input]
     }
 
-    fn apply_expressions(&self, _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>) -> Result<TreeNodeRecursion> {
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
         Ok(TreeNodeRecursion::Continue)
     }
 
@@ -193,7 +197,8 @@ impl SelectExec {
         let mut reads: JoinSet<Result<(usize, BTreeMap<Option<OwnedRow>, RowsBuilder>)>> = JoinSet::new();
         for partition in 0..self.input.output_partitioning().partition_count() {
             let mut stream = self.input.execute(partition, Arc::clone(&context))?;
-            let (selection, memory, active, converter) = (self.clone(), Arc::clone(memory), Arc::clone(active), converter.clone());
+            let (selection, memory, active, converter) =
+                (self.clone(), Arc::clone(memory), Arc::clone(active), converter.clone());
             reads.spawn(async move {
                 let mut groups = BTreeMap::new();
                 while let Some(batch) = stream.next().await {
@@ -225,7 +230,12 @@ impl SelectExec {
         Ok(groups)
     }
 
-    fn push(&self, batch: &RecordBatch, converter: Option<&RowConverter>, groups: &mut BTreeMap<Option<OwnedRow>, RowsBuilder>) -> Result<()> {
+    fn push(
+        &self,
+        batch: &RecordBatch,
+        converter: Option<&RowConverter>,
+        groups: &mut BTreeMap<Option<OwnedRow>, RowsBuilder>,
+    ) -> Result<()> {
         let plan = &self.call.plan;
         let columns: Vec<ArrayRef> = self.call.columns.iter().map(|at| Arc::clone(batch.column(*at))).collect();
         let mut add = |key: Option<OwnedRow>, columns: &[ArrayRef]| -> Result<()> {
@@ -277,7 +287,12 @@ impl Memory {
             let spec = &self.call.question.spec;
             let instead = if spec.reads == Reads::Moments { ", or set reads => 'moments'" } else { "" };
             let features = self.call.plan.features.len();
-            named(spec.name, Error::limit(format!("the rows of {features} features do not fit into memory; exclude columns, raise the limit{instead} ({why})")))
+            named(
+                spec.name,
+                Error::limit(format!(
+                    "the rows of {features} features do not fit into memory; exclude columns, raise the limit{instead} ({why})"
+                )),
+            )
         })
     }
 }

@@ -25,7 +25,8 @@ pub(crate) fn expand(input: LogicalPlan, call: &Call, registry: &Arc<Registry>, 
 
     // What the gram has settled already need not be said again.
     let settled = ["task", "nulls", "max_levels", "max_classes", "weights", "exclude", "features", "reads"];
-    let settings: Settings = call.settings.iter().filter(|(name, _)| !settled.contains(&name.as_str())).map(|(n, v)| (n.clone(), v.clone())).collect();
+    let settings: Settings =
+        call.settings.iter().filter(|(name, _)| !settled.contains(&name.as_str())).map(|(n, v)| (n.clone(), v.clone())).collect();
     let options = Value::Object(settings).to_string();
     let name = call.question.spec.name;
     let ranking = SelectFrom::new(Arc::clone(registry), Arc::clone(progress)).call(vec![ident("gram"), lit(name), lit(options)]);
@@ -34,6 +35,10 @@ pub(crate) fn expand(input: LogicalPlan, call: &Call, registry: &Arc<Registry>, 
         .aggregate(partitions.clone(), vec![gram])?
         .project(partitions.iter().cloned().chain([ranking.alias("ranking")]))?
         .unnest_column("ranking")?
-        .project(partitions.into_iter().chain(answer::FIELDS.iter().map(|field| get_field(ident("ranking"), field.name().as_str()).alias(field.name()))))?
+        .project(
+            partitions
+                .into_iter()
+                .chain(answer::FIELDS.iter().map(|field| get_field(ident("ranking"), field.name().as_str()).alias(field.name()))),
+        )?
         .build()
 }

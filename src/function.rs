@@ -50,7 +50,11 @@ impl TableFunctionImpl for SelectFunction {
         let Some(label) = exprs.get(1) else { return Err(self.error(format!("missing `label`; {usage}"))) };
         let label = match self.value(label)? {
             Value::String(label) => label,
-            other => return Err(self.error(format!("`label` must be the name of a column, got {}", pursuit_udfs::options::show(&other)))),
+            other => {
+                return Err(
+                    self.error(format!("`label` must be the name of a column, got {}", pursuit_udfs::options::show(&other)))
+                );
+            }
         };
         let mut settings = match exprs.get(3) {
             Some(options) => self.settings(self.value(options)?)?,
@@ -97,10 +101,10 @@ impl SelectFunction {
         match options {
             Value::Null => Ok(Settings::new()),
             Value::Object(settings) => Ok(settings),
-            Value::String(json) => {
-                serde_json::from_str(&json).map_err(|error| self.error(format!("options must be a JSON object such as {example}: {error}")))
-            }
-            other => Err(self.error(format!("options must be a JSON object such as {example}, got {}", pursuit_udfs::options::show(&other)))),
+            Value::String(json) => serde_json::from_str(&json)
+                .map_err(|error| self.error(format!("options must be a JSON object such as {example}: {error}"))),
+            other => Err(self
+                .error(format!("options must be a JSON object such as {example}, got {}", pursuit_udfs::options::show(&other)))),
         }
     }
 
@@ -114,7 +118,8 @@ impl SelectFunction {
         }
         match self.value(expr)? {
             Value::String(name) => self.look_up(&name, session).map(|(plan, name)| (plan, Some(name))),
-            other => Err(self.error(format!("the first argument must be a table or a subquery, got {}", pursuit_udfs::options::show(&other)))),
+            other => Err(self
+                .error(format!("the first argument must be a table or a subquery, got {}", pursuit_udfs::options::show(&other)))),
         }
     }
 
@@ -151,7 +156,8 @@ impl SelectFunction {
         }
         names.sort();
         let hint = did_you_mean(name, &names);
-        let list = if names.is_empty() { " there are no tables yet".to_string() } else { format!(" tables are {}", name_list(&names)) };
+        let list =
+            if names.is_empty() { " there are no tables yet".to_string() } else { format!(" tables are {}", name_list(&names)) };
         let separator = if hint.is_empty() { ";" } else { "" };
         self.error(format!("no table or view named `{name}`{hint}{separator}{list}"))
     }
@@ -160,7 +166,9 @@ impl SelectFunction {
     fn read_groups(&self, table: LogicalPlan, session: &dyn Session) -> Result<Value> {
         let columns = ["feature", "feature_group"];
         if let Some(missing) = columns.iter().find(|column| table.schema().index_of_column_by_name(None, column).is_none()) {
-            return Err(self.error(format!("the table given as `groups` has no column `{missing}`; it must have feature and feature_group")));
+            return Err(self.error(format!(
+                "the table given as `groups` has no column `{missing}`; it must have feature and feature_group"
+            )));
         }
         let plan = LogicalPlanBuilder::from(table).project(columns.map(datafusion::prelude::ident))?.build()?;
         let read = || async {
@@ -176,7 +184,8 @@ impl SelectFunction {
         })?;
         let mut groups = Settings::new();
         for batch in batches {
-            let text = |at: usize| datafusion::arrow::compute::cast(batch.column(at), &datafusion::arrow::datatypes::DataType::Utf8);
+            let text =
+                |at: usize| datafusion::arrow::compute::cast(batch.column(at), &datafusion::arrow::datatypes::DataType::Utf8);
             let (features, names) = (text(0)?, text(1)?);
             for (feature, name) in features.as_string::<i32>().iter().zip(names.as_string::<i32>()) {
                 let (Some(feature), Some(name)) = (feature, name) else { continue };
@@ -222,13 +231,19 @@ pub(crate) fn value_of(value: &ScalarValue) -> Option<Value> {
         ScalarValue::LargeList(list) => items(list.value(0)).map(Value::Array),
         ScalarValue::FixedSizeList(list) => items(list.value(0)).map(Value::Array),
         ScalarValue::Struct(fields) => {
-            let entry = |at: usize| Some((fields.column_names()[at].to_string(), value_of(&ScalarValue::try_from_array(fields.column(at), 0).ok()?)?));
+            let entry = |at: usize| {
+                Some((fields.column_names()[at].to_string(), value_of(&ScalarValue::try_from_array(fields.column(at), 0).ok()?)?))
+            };
             (0..fields.num_columns()).map(entry).collect::<Option<Settings>>().map(Value::Object)
         }
         ScalarValue::Map(map) => {
             let entries = map.value(0);
             let (keys, values) = (items(Arc::clone(entries.column(0)))?, items(Arc::clone(entries.column(1)))?);
-            keys.into_iter().zip(values).map(|(key, value)| Some((key.as_str()?.to_string(), value))).collect::<Option<Settings>>().map(Value::Object)
+            keys.into_iter()
+                .zip(values)
+                .map(|(key, value)| Some((key.as_str()?.to_string(), value)))
+                .collect::<Option<Settings>>()
+                .map(Value::Object)
         }
         number => match number.cast_to(&datafusion::arrow::datatypes::DataType::Float64).ok()? {
             ScalarValue::Float64(Some(x)) if x.fract() == 0.0 && x.abs() < 9e15 => Some(Value::from(x as i64)),

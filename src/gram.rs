@@ -19,7 +19,8 @@ use datafusion::logical_expr::expr::AggregateFunctionParams;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_name};
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::scalar::ScalarValue;
@@ -360,7 +361,10 @@ impl AsyncScalarUDFImpl for SelectFrom {
             if grams.is_valid(row) {
                 let name = names.as_string::<i32>().value(row);
                 let spec = self.registry.find(name).ok_or_else(|| self.registry.unknown("select_from", name))?;
-                let text = options.as_ref().filter(|options| options.is_valid(row)).map_or("{}", |options| options.as_string::<i32>().value(row));
+                let text = options
+                    .as_ref()
+                    .filter(|options| options.is_valid(row))
+                    .map_or("{}", |options| options.as_string::<i32>().value(row));
                 let question = question(spec, text)?;
                 let rows = self.select(grams.as_binary::<i64>().value(row), &question, question.spec.name).await?;
                 length = rows.len();
@@ -383,8 +387,9 @@ impl AsyncScalarUDFImpl for SelectFrom {
 
 fn question(spec: Arc<Spec>, options: &str) -> Result<Question> {
     let name = spec.name;
-    let settings: Settings = serde_json::from_str(options)
-        .map_err(|error| DataFusionError::Plan(format!("{name}: options must be a JSON object such as '{{\"k\": 5}}': {error}")))?;
+    let settings: Settings = serde_json::from_str(options).map_err(|error| {
+        DataFusionError::Plan(format!("{name}: options must be a JSON object such as '{{\"k\": 5}}': {error}"))
+    })?;
     Question::new(spec, &settings).map_err(|error| named(name, error))
 }
 
@@ -447,7 +452,14 @@ impl ScalarUDFImpl for GramSummary {
             texts[0].push(Some(moments.plan().label.clone()));
             texts[1].push(Some(task.to_string()));
             let features = moments.plan().features.len() as u64;
-            let values = [classes, Some(features), Some(seen.rows), Some(seen.rows_without_label), Some(seen.rows_with_null), Some(filled)];
+            let values = [
+                classes,
+                Some(features),
+                Some(seen.rows),
+                Some(seen.rows_without_label),
+                Some(seen.rows_with_null),
+                Some(filled),
+            ];
             counts.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
         }
         let texts = texts.into_iter().map(|column| Arc::new(StringArray::from(column)) as ArrayRef);

@@ -11,7 +11,8 @@ use datafusion::logical_expr::{Expr, LogicalPlanBuilder, lit, scalar_subquery};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
-    self, BinaryOperator, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart, TableAlias, TableFactor,
+    self, BinaryOperator, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart, TableAlias,
+    TableFactor,
 };
 use pursuit_udfs::options::unknown;
 use pursuit_udfs::{Common, Error, Options, Settings, Spec, Value};
@@ -62,7 +63,11 @@ impl SelectPlanner {
                 sample,
                 index_hints,
             } => {
-                let plain = with_hints.is_empty() && version.is_none() && partitions.is_empty() && json_path.is_none() && index_hints.is_empty();
+                let plain = with_hints.is_empty()
+                    && version.is_none()
+                    && partitions.is_empty()
+                    && json_path.is_none()
+                    && index_hints.is_empty();
                 let modifier = match (sample, *with_ordinality, plain && arguments.settings.is_none()) {
                     (Some(_), ..) => Some("TABLESAMPLE"),
                     (_, true, _) => Some("WITH ORDINALITY"),
@@ -111,7 +116,9 @@ impl Arguments {
                     },
                     value => (None, value),
                 },
-                FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => (Some(context.normalize_ident(name)), value),
+                FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
+                    (Some(context.normalize_ident(name)), value)
+                }
                 FunctionArg::ExprNamed { name: ast::Expr::Identifier(name), arg: FunctionArgExpr::Expr(value), .. } => {
                     (Some(context.normalize_ident(name)), value)
                 }
@@ -128,7 +135,12 @@ impl Arguments {
                 }
                 None => match POSITIONS.get(position) {
                     Some(name) => name.to_string(),
-                    None => return Err(error(format!("takes four arguments without a name (table, label, k, options), got {}", position + 1))),
+                    None => {
+                        return Err(error(format!(
+                            "takes four arguments without a name (table, label, k, options), got {}",
+                            position + 1
+                        )));
+                    }
                 },
             };
             let slot = POSITIONS.iter().position(|slot| *slot == name || (*slot == "table" && name == "input"));
@@ -150,7 +162,9 @@ impl Arguments {
         let label = label.ok_or_else(|| error(format!("missing `label`; {usage}")))?;
         let label = match option_value(spec, "label", label, context)? {
             Value::String(label) => lit(label),
-            other => return Err(error(format!("`label` must be the name of a column, got {}", pursuit_udfs::options::show(&other)))),
+            other => {
+                return Err(error(format!("`label` must be the name of a column, got {}", pursuit_udfs::options::show(&other))));
+            }
         };
         let k = match k {
             Some(k) => option_value(spec, "k", k, context)?,
@@ -161,10 +175,13 @@ impl Arguments {
         }
         if let Some(more) = more {
             let given = match option_value(spec, "options", more, context)? {
-                Value::String(json) => serde_json::from_str(&json).map_err(|e| error(format!("options must be a JSON object such as '{{\"exclude\": [\"id\"]}}': {e}")))?,
+                Value::String(json) => serde_json::from_str(&json)
+                    .map_err(|e| error(format!("options must be a JSON object such as '{{\"exclude\": [\"id\"]}}': {e}")))?,
                 other => other,
             };
-            let Value::Object(given) = given else { return Err(error("options must be a JSON object, a STRUCT or a MAP".to_string())) };
+            let Value::Object(given) = given else {
+                return Err(error("options must be a JSON object, a STRUCT or a MAP".to_string()));
+            };
             for (name, value) in given {
                 if options.insert(name.clone(), value).is_some() {
                     return Err(error(format!("`{name}` is given twice")));
@@ -211,14 +228,21 @@ fn relation(spec: &Spec, input: ast::Expr, context: &mut dyn RelationPlannerCont
                 let bare = name.chars().all(|c| c.is_alphanumeric() || c == '_');
                 if bare { named_relation(vec![Ident::new(name)], context) } else { Ok(lit(name)) }
             }
-            other => Err(named(spec.name, Error::call(format!("the first argument must be a table or a subquery, got {}", pursuit_udfs::options::show(&other))))),
+            other => Err(named(
+                spec.name,
+                Error::call(format!(
+                    "the first argument must be a table or a subquery, got {}",
+                    pursuit_udfs::options::show(&other)
+                )),
+            )),
         },
     }
 }
 
 fn named_relation(names: Vec<Ident>, context: &mut dyn RelationPlannerContext) -> Result<Expr> {
     let name = ObjectName::from(names);
-    let text = context.object_name_to_table_reference(name.clone()).map_or_else(|_| name.to_string(), |reference| reference.to_string());
+    let text =
+        context.object_name_to_table_reference(name.clone()).map_or_else(|_| name.to_string(), |reference| reference.to_string());
     let factor = TableFactor::Table {
         name,
         alias: None,
@@ -244,7 +268,9 @@ fn option_value(spec: &Spec, option: &str, value: ast::Expr, context: &mut dyn R
         ast::Expr::CompoundIdentifier(names) => {
             Ok(Value::from(names.into_iter().map(|name| context.normalize_ident(name)).collect::<Vec<_>>().join(".")))
         }
-        ast::Expr::Array(array) => array.elem.into_iter().map(|item| option_value(spec, option, item, context)).collect::<Result<_>>().map(Value::Array),
+        ast::Expr::Array(array) => {
+            array.elem.into_iter().map(|item| option_value(spec, option, item, context)).collect::<Result<_>>().map(Value::Array)
+        }
         ast::Expr::Nested(inner) => option_value(spec, option, *inner, context),
         ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::Placeholder(id), .. }) => Err(placeholder(spec, &id)),
         other => {
@@ -252,7 +278,8 @@ fn option_value(spec: &Spec, option: &str, value: ast::Expr, context: &mut dyn R
             let constant = || named(spec.name, Error::call(format!("`{option}` must be a constant, got {text}")));
             let expr = context.sql_to_expr(other, &DFSchema::empty()).map_err(|_| constant())?;
             let simplifier = ExprSimplifier::new(SimplifyContext::default());
-            let simple = simplifier.coerce(expr, &DFSchema::empty()).and_then(|expr| simplifier.simplify(expr)).map_err(|_| constant())?;
+            let simple =
+                simplifier.coerce(expr, &DFSchema::empty()).and_then(|expr| simplifier.simplify(expr)).map_err(|_| constant())?;
             match simple {
                 Expr::Literal(value, _) => value_of(&value).ok_or_else(constant),
                 Expr::Placeholder(inner) => Err(placeholder(spec, &inner.id)),

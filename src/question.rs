@@ -76,7 +76,11 @@ impl Question {
     /// What a group's failure means: with `partition_by` the other groups still have answers.
     pub(crate) fn refused(&self, error: Error) -> Result<Vec<Row>> {
         let is_about_data = error.kind() == pursuit_udfs::Kind::Data;
-        if is_about_data && !self.common.partition_by.is_empty() { Ok(vec![answer::refused(error.to_string())]) } else { Err(error) }
+        if is_about_data && !self.common.partition_by.is_empty() {
+            Ok(vec![answer::refused(error.to_string())])
+        } else {
+            Err(error)
+        }
     }
 }
 

@@ -81,7 +81,8 @@ pub async fn run(arguments: Arguments) -> Result<()> {
     }
     // A file is one command: what fails in it ends the run, with an exit code that a script can see.
     for file in &arguments.file {
-        let sql = std::fs::read_to_string(file).map_err(|error| DataFusionError::Execution(format!("cannot read {file}: {error}")))?;
+        let sql =
+            std::fs::read_to_string(file).map_err(|error| DataFusionError::Execution(format!("cannot read {file}: {error}")))?;
         exec::exec_from_commands(&ctx, vec![sql], &print).await?;
     }
     exec::exec_from_commands(&ctx, arguments.command, &print).await

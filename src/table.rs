@@ -56,7 +56,8 @@ impl TableProvider for SelectTable {
         // Leave columns unread where some are not needed. A projection of all would only make planning slow.
         let needed: Vec<usize> = call.partitions.iter().chain(&call.columns).copied().collect();
         if needed.len() < input.schema().fields().len() {
-            let columns: Vec<Expr> = needed.iter().map(|at| Expr::Column(Column::from(input.schema().qualified_field(*at)))).collect();
+            let columns: Vec<Expr> =
+                needed.iter().map(|at| Expr::Column(Column::from(input.schema().qualified_field(*at)))).collect();
             input = LogicalPlanBuilder::from(input).project(columns)?.build()?;
             call.partitions = (0..call.partitions.len()).collect();
             call.columns = (call.partitions.len()..needed.len()).collect();

@@ -23,7 +23,8 @@ fn wide_table(rows: usize, columns: usize) -> MemTable {
     let label: Vec<f64> = (0..rows).map(|row| data[2][row] * 2.0 - data[columns - 1][row] + 0.1 * random.normal()).collect();
     let mut fields: Vec<Field> = (0..columns).map(|j| Field::new(format!("c{j}"), DataType::Float64, true)).collect();
     fields.push(Field::new("label", DataType::Float64, true));
-    let arrays: Vec<ArrayRef> = data.into_iter().chain([label]).map(|values| Arc::new(Float64Array::from(values)) as ArrayRef).collect();
+    let arrays: Vec<ArrayRef> =
+        data.into_iter().chain([label]).map(|values| Arc::new(Float64Array::from(values)) as ArrayRef).collect();
     let schema = Arc::new(Schema::new(fields));
     MemTable::try_new(Arc::clone(&schema), vec![vec![RecordBatch::try_new(schema, arrays).unwrap()]]).unwrap()
 }
@@ -46,7 +47,10 @@ async fn partitions_do_not_show_in_the_answer() {
     let ctx = session();
     for part in 0..4 {
         let file = folder.path().join(format!("part{part}.parquet"));
-        let sql = format!("COPY (SELECT * FROM sample.digits WHERE pixel_10 % 4 = {part} OR pixel_10 % 4 = {part} - 8) TO '{}'", file.display());
+        let sql = format!(
+            "COPY (SELECT * FROM sample.digits WHERE pixel_10 % 4 = {part} OR pixel_10 % 4 = {part} - 8) TO '{}'",
+            file.display()
+        );
         query(&ctx, &sql).await.unwrap();
     }
     let mut answers = Vec::new();
@@ -55,7 +59,8 @@ async fn partitions_do_not_show_in_the_answer() {
             let ctx = session_with(SessionConfig::new().with_target_partitions(partitions).with_batch_size(64));
             let location = folder.path().display();
             query(&ctx, &format!("CREATE EXTERNAL TABLE parts STORED AS PARQUET LOCATION '{location}/'")).await.unwrap();
-            let sql = format!("SELECT feature, score FROM omp('parts', label => 'label', k => 30, threads => {threads}) ORDER BY rank");
+            let sql =
+                format!("SELECT feature, score FROM omp('parts', label => 'label', k => 30, threads => {threads}) ORDER BY rank");
             let answer = query(&ctx, &sql).await.unwrap();
             let bits: Vec<u64> = floats(&answer, "score").iter().map(|score| score.to_bits()).collect();
             answers.push((texts(&answer, "feature"), bits));
@@ -68,7 +73,9 @@ async fn partitions_do_not_show_in_the_answer() {
         let location = folder.path().display();
         let ctx = session();
         query(&ctx, &format!("CREATE EXTERNAL TABLE parts STORED AS PARQUET LOCATION '{location}/'")).await.unwrap();
-        let answer = query(&ctx, "SELECT score FROM omp('parts', label => 'label', k => 30, reads => 'rows') ORDER BY rank").await.unwrap();
+        let answer = query(&ctx, "SELECT score FROM omp('parts', label => 'label', k => 30, reads => 'rows') ORDER BY rank")
+            .await
+            .unwrap();
         answers.push(floats(&answer, "score").iter().map(|score| score.to_bits()).collect::<Vec<_>>());
     }
     assert!(answers.iter().all(|answer| *answer == answers[0]));
@@ -81,7 +88,9 @@ async fn a_path_is_a_table() {
     let ctx = session();
     query(&ctx, &format!("COPY sample.diabetes TO '{file}'")).await.unwrap();
     for reads in ["moments", "rows"] {
-        let sql = format!("SELECT feature FROM omp('{file}', 'label', 2, '{{\"exclude\": [\"bmi\"], \"must_include\": [\"age\"], \"reads\": \"{reads}\"}}')");
+        let sql = format!(
+            "SELECT feature FROM omp('{file}', 'label', 2, '{{\"exclude\": [\"bmi\"], \"must_include\": [\"age\"], \"reads\": \"{reads}\"}}')"
+        );
         assert_eq!(texts(&query(&ctx, &sql).await.unwrap(), "feature"), ["age", "s5"]);
     }
 }
@@ -103,7 +112,12 @@ async fn a_memory_limit_is_an_error_and_not_a_crash() {
         assert_eq!(texts(&query(&limited(100_000_000), &sql).await.unwrap(), "feature"), ["c2", "c399"]);
     }
     let message = error(&limited(1_000_000), "SELECT feature FROM omp('wide', label => 'label', k => 2, reads => 'rows')").await;
-    assert!(message.contains("omp: the rows of 400 features do not fit into memory; exclude columns, raise the limit, or set reads => 'moments'"), "{message}");
+    assert!(
+        message.contains(
+            "omp: the rows of 400 features do not fit into memory; exclude columns, raise the limit, or set reads => 'moments'"
+        ),
+        "{message}"
+    );
 }
 
 static STARTED: Mutex<Option<mpsc::Sender<()>>> = Mutex::new(None);
@@ -186,7 +200,10 @@ selector! {
 impl Selector for First {
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
         run.step(0, 1)?;
-        Ok(Ranking { choices: (0..problem.k.unwrap_or(1)).map(|unit| Choice::new(unit + 1, unit, 0.0)).collect(), ..Ranking::default() })
+        Ok(Ranking {
+            choices: (0..problem.k.unwrap_or(1)).map(|unit| Choice::new(unit + 1, unit, 0.0)).collect(),
+            ..Ranking::default()
+        })
     }
 }
 
@@ -194,9 +211,15 @@ impl Selector for First {
 async fn a_selector_of_ones_own_may_take_the_place_of_ours() {
     let ctx = SessionContext::new();
     Engine::default().with::<First>().with_samples().register(&ctx).unwrap();
-    assert_eq!(texts(&query(&ctx, "SELECT * FROM first('sample.diabetes', 'label', 2)").await.unwrap(), "feature"), ["age", "sex"]);
+    assert_eq!(
+        texts(&query(&ctx, "SELECT * FROM first('sample.diabetes', 'label', 2)").await.unwrap(), "feature"),
+        ["age", "sex"]
+    );
     let message = error(&ctx, "SELECT * FROM correlation('sample.diabetes', label => 'label', reads => 'moments')").await;
-    assert!(message.contains("correlation: `reads` must be 'rows' or 'auto', because moments do not tell enough; got 'moments'"), "{message}");
+    assert!(
+        message.contains("correlation: `reads` must be 'rows' or 'auto', because moments do not tell enough; got 'moments'"),
+        "{message}"
+    );
 }
 
 /// The rows path says what it did.

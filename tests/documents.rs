@@ -12,7 +12,8 @@ fn root() -> &'static Path {
 }
 
 fn examples() -> Vec<PathBuf> {
-    let mut files: Vec<PathBuf> = std::fs::read_dir(root().join("sql_examples")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(root().join("sql_examples")).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     files
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, BooleanArray, Float32Array, Float64Array, Int16Array, Int64Array, RecordBatch, StringArray};
+use datafusion::arrow::array::{
+    ArrayRef, BooleanArray, Float32Array, Float64Array, Int16Array, Int64Array, RecordBatch, StringArray,
+};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::datasource::MemTable;
@@ -28,14 +30,24 @@ fn table(random: &mut Random) -> Table {
         let name = format!("c{j}");
         let holes = [0, 0, 1, 4][random.below(4)];
         let weight = if random.below(3) == 0 { random.normal() * 2.0 } else { 0.0 };
-        let raw: Vec<Option<f64>> = (0..rows).map(|_| (random.below(10) >= holes).then(|| (random.normal() * 8.0).round() / 4.0)).collect();
+        let raw: Vec<Option<f64>> =
+            (0..rows).map(|_| (random.below(10) >= holes).then(|| (random.normal() * 8.0).round() / 4.0)).collect();
         let whole = |x: f64| x.round();
         let (array, values): (ArrayRef, Vec<Option<f64>>) = match random.below(6) {
             0 => (Arc::new(Float64Array::from(raw.clone())), raw.clone()),
             1 => (Arc::new(raw.iter().map(|x| x.map(|x| x as f32)).collect::<Float32Array>()), raw.clone()),
-            2 => (Arc::new(raw.iter().map(|x| x.map(|x| whole(x) as i64)).collect::<Int64Array>()), raw.iter().map(|x| x.map(whole)).collect()),
-            3 => (Arc::new(raw.iter().map(|x| x.map(|x| whole(x) as i16)).collect::<Int16Array>()), raw.iter().map(|x| x.map(whole)).collect()),
-            4 => (Arc::new(raw.iter().map(|x| x.map(|x| x > 0.0)).collect::<BooleanArray>()), raw.iter().map(|x| x.map(|x| f64::from(x > 0.0))).collect()),
+            2 => (
+                Arc::new(raw.iter().map(|x| x.map(|x| whole(x) as i64)).collect::<Int64Array>()),
+                raw.iter().map(|x| x.map(whole)).collect(),
+            ),
+            3 => (
+                Arc::new(raw.iter().map(|x| x.map(|x| whole(x) as i16)).collect::<Int16Array>()),
+                raw.iter().map(|x| x.map(whole)).collect(),
+            ),
+            4 => (
+                Arc::new(raw.iter().map(|x| x.map(|x| x > 0.0)).collect::<BooleanArray>()),
+                raw.iter().map(|x| x.map(|x| f64::from(x > 0.0))).collect(),
+            ),
             _ => {
                 let level = |x: f64| ["low", "middle", "high", "top"][(x.abs() as usize).min(3)];
                 let array: StringArray = raw.iter().map(|x| x.map(level)).collect();
@@ -148,7 +160,10 @@ async fn random_tables_are_ranked_as_dense_columns_are() {
         assert_eq!(concat_batches(&table.batch.schema(), &all).unwrap().num_rows(), table.label.len());
         ctx.register_table("t", Arc::new(MemTable::try_new(table.batch.schema(), partitions).unwrap())).unwrap();
         for reads in ["moments", "rows"] {
-            let answer = query(&ctx, &format!("SELECT * FROM omp('t', label => 'label', k => {k}, reads => '{reads}') ORDER BY rank")).await.unwrap();
+            let answer =
+                query(&ctx, &format!("SELECT * FROM omp('t', label => 'label', k => {k}, reads => '{reads}') ORDER BY rank"))
+                    .await
+                    .unwrap();
             let (features, scores) = (texts(&answer, "feature"), floats(&answer, "score"));
             assert_eq!(features, expected.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>(), "table {seed}, {reads}");
             for (found, (feature, score)) in scores.iter().zip(&expected) {

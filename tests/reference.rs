@@ -25,7 +25,9 @@ fn input(set: &Value) -> String {
     if set["label"] == "number" {
         return format!("(SELECT * EXCLUDE (label), CAST(label AS DOUBLE) AS label FROM {table})");
     }
-    let index = format!("(SELECT label AS name, row_number() OVER (ORDER BY label) - 1.0 AS number FROM (SELECT DISTINCT label FROM {table}))");
+    let index = format!(
+        "(SELECT label AS name, row_number() OVER (ORDER BY label) - 1.0 AS number FROM (SELECT DISTINCT label FROM {table}))"
+    );
     format!("(SELECT t.* EXCLUDE (label), i.number AS label FROM {table} t JOIN {index} i ON t.label = i.name)")
 }
 
@@ -38,7 +40,10 @@ async fn assert_omp(ctx: &SessionContext, function: &str, reads: &str) {
         let (n, label_norm) = (set["dataset"].as_str().unwrap(), set["label_norm"].as_f64().unwrap());
         for case in set["cases"].as_array().unwrap() {
             let k = case["k"].as_u64().unwrap();
-            let sql = format!("SELECT * FROM {function}({}, label => label, k => {k}, task => 'regression', reads => '{reads}') ORDER BY rank", input(&set));
+            let sql = format!(
+                "SELECT * FROM {function}({}, label => label, k => {k}, task => 'regression', reads => '{reads}') ORDER BY rank",
+                input(&set)
+            );
             let answer = query(ctx, &sql).await.unwrap();
             let what = format!("{function} on {n}, k = {k}, {reads}");
             assert_eq!(texts(&answer, "feature"), names(&case["features"]), "{what}");
@@ -109,7 +114,8 @@ async fn lasso_walks_the_path_that_sklearns_lars_path_does() {
 async fn lasso_ends_where_one_feature_more_would_enter() {
     let ctx = session();
     let set = fixture("lars").remove(0);
-    let answer = query(&ctx, &format!("SELECT * FROM lasso({}, label => label, k => 4) ORDER BY rank", input(&set))).await.unwrap();
+    let answer =
+        query(&ctx, &format!("SELECT * FROM lasso({}, label => label, k => 4) ORDER BY rank", input(&set))).await.unwrap();
     let columns = names(&set["names"]);
     let knot = numbers(&set["coef"][4]);
     assert_eq!(texts(&answer, "feature"), names(&set["active_after_knot"][3]));

@@ -36,11 +36,15 @@ pub fn texts(batches: &[RecordBatch], column: &str) -> Vec<String> {
 }
 
 pub fn floats(batches: &[RecordBatch], column: &str) -> Vec<f64> {
-    let of = |batch: &RecordBatch| batch.column_by_name(column).expect("the query has this column").as_primitive::<Float64Type>().values().to_vec();
+    let of = |batch: &RecordBatch| {
+        batch.column_by_name(column).expect("the query has this column").as_primitive::<Float64Type>().values().to_vec()
+    };
     batches.iter().flat_map(of).collect()
 }
 
 pub fn ints(batches: &[RecordBatch], column: &str) -> Vec<i64> {
-    let of = |batch: &RecordBatch| batch.column_by_name(column).expect("the query has this column").as_primitive::<Int64Type>().values().to_vec();
+    let of = |batch: &RecordBatch| {
+        batch.column_by_name(column).expect("the query has this column").as_primitive::<Int64Type>().values().to_vec()
+    };
     batches.iter().flat_map(of).collect()
 }

@@ -64,7 +64,15 @@ fn rows(batch: &RecordBatch) -> Vec<Vec<String>> {
         let text = formatters[column].value(row).to_string();
         if text.is_empty() { "(empty)".to_string() } else { text }
     };
-    (0..batch.num_rows()).map(|row| (0..batch.num_columns()).map(|column| cell(row, column)).collect()).collect()
+    let row = |row: usize| -> Vec<Vec<String>> {
+        let mut cells: Vec<String> = (0..batch.num_columns()).map(|column| cell(row, column)).collect();
+        // A text of several lines (a plan, a description) is a row for each: an empty line would end the answer.
+        let last = cells.pop().unwrap_or_default();
+        let mut lines = last.lines().filter(|line| !line.is_empty()).map(str::to_string);
+        cells.extend(lines.next());
+        [cells].into_iter().chain(lines.map(|line| vec![line])).collect()
+    };
+    (0..batch.num_rows()).flat_map(row).collect()
 }
 
 fn files() -> Vec<PathBuf> {
@@ -89,7 +97,13 @@ async fn every_query_has_the_answer_in_its_file() {
         let mut runner = Runner::new(|| async { Ok(Database(session())) });
         if accept {
             runner
-                .update_test_file(&file, "\t", sqllogictest::default_validator, sqllogictest::default_normalizer, sqllogictest::default_column_validator)
+                .update_test_file(
+                    &file,
+                    "\t",
+                    sqllogictest::default_validator,
+                    sqllogictest::default_normalizer,
+                    sqllogictest::default_column_validator,
+                )
                 .await
                 .expect("answers can be written");
         } else if let Err(error) = runner.run_file_async(&file).await {

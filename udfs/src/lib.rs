@@ -54,7 +54,9 @@ pub use error::{Error, Kind, Result, did_you_mean, name_list};
 pub use math::tiles::Tiles;
 pub use moments::{Gram, Moments};
 pub use options::{Check, Count, OptionSpec, OptionType, Options, Settings};
-pub use problem::{Block, Class, Data, DesignColumn, Feature, Label, LabelKind, LeftOut, NO_LEVEL, Numbers, Plan, Problem, Seen, Unit};
+pub use problem::{
+    Block, Class, Data, DesignColumn, Feature, Label, LabelKind, LeftOut, NO_LEVEL, Numbers, Plan, Problem, Seen, Unit,
+};
 pub use ranking::{Choice, Ranking};
 pub use registry::selectors;
 pub use rows::{Rows, RowsBuilder};

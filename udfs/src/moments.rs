@@ -170,7 +170,11 @@ impl Moments {
         }
         // Column of `other` for each of ours.
         let mut theirs = vec![None; self.columns.len()];
-        at.iter().enumerate().for_each(|(theirs_at, mine)| if let Some(mine) = mine { theirs[*mine] = Some(theirs_at) });
+        at.iter().enumerate().for_each(|(theirs_at, mine)| {
+            if let Some(mine) = mine {
+                theirs[*mine] = Some(theirs_at)
+            }
+        });
         let origins: Vec<Option<f64>> = theirs.iter().map(|at| *other.origins.get((*at)?)?).collect();
         let sum = |i: usize, j: usize| match (theirs[i], theirs[j]) {
             (Some(i), Some(j)) => other.totals[entry(i, j)],
@@ -202,7 +206,8 @@ impl Moments {
     }
 
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        Self::parse(bytes).ok_or_else(|| Error::call("this value is not a gram, or of another version; make it again with gram(…)"))
+        Self::parse(bytes)
+            .ok_or_else(|| Error::call("this value is not a gram, or of another version; make it again with gram(…)"))
     }
 
     fn parse(bytes: &[u8]) -> Option<Self> {
@@ -235,7 +240,14 @@ impl Moments {
     }
 
     /// Decides which rows of the block count, and their weights.
-    fn keep_rows(&mut self, start: usize, block: usize, label: Block<'_>, weights: Option<&dyn Numbers>, features: &[Block<'_>]) -> Result<()> {
+    fn keep_rows(
+        &mut self,
+        start: usize,
+        block: usize,
+        label: Block<'_>,
+        weights: Option<&dyn Numbers>,
+        features: &[Block<'_>],
+    ) -> Result<()> {
         let scratch = &mut self.scratch;
         scratch.values.resize(tiles::ROWS, 0.0);
         scratch.labels.resize(tiles::ROWS, 0.0);
@@ -514,8 +526,12 @@ impl Moments {
             (Label::Classes(_), Some(classes)) => classes.values().copied().collect(),
             _ => self.places.label.into_iter().collect(),
         };
-        let label_columns: Vec<Filled> =
-            label_columns.get(label.columns()).unwrap_or(&[]).iter().map(|column| Filled { column: *column, null: None }).collect();
+        let label_columns: Vec<Filled> = label_columns
+            .get(label.columns())
+            .unwrap_or(&[])
+            .iter()
+            .map(|column| Filled { column: *column, null: None })
+            .collect();
 
         let product = |a: &Filled, b: &Filled| {
             let mut sum = total(a.column, b.column);
@@ -708,7 +724,8 @@ impl Scratch {
             self.tiles.set(column, values.iter().map(|value| value - centre));
         } else {
             let scales = self.scales.iter().copied().chain(std::iter::repeat(1.0));
-            let scaled = values.iter().zip(scales).map(|(value, scale)| if value.is_finite() { (value - centre) * scale } else { 0.0 });
+            let scaled =
+                values.iter().zip(scales).map(|(value, scale)| if value.is_finite() { (value - centre) * scale } else { 0.0 });
             self.tiles.set(column, scaled);
         }
         complete

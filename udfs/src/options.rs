@@ -278,7 +278,10 @@ pub fn one_of(words: &[&str]) -> String {
 pub fn unknown_names(option: &str, missing: &str, known: &[String]) -> Error {
     let hint = did_you_mean(missing, known);
     let separator = if hint.is_empty() { ";" } else { "" };
-    Error::call(format!("`{option}` names `{missing}`, which is not a feature{hint}{separator} features are {}", name_list(known)))
+    Error::call(format!(
+        "`{option}` names `{missing}`, which is not a feature{hint}{separator} features are {}",
+        name_list(known)
+    ))
 }
 
 /// Declares a struct of options: documentation, type, default and limit of each, written once.

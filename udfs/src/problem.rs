@@ -134,7 +134,10 @@ impl std::fmt::Display for Class {
 pub enum Block<'a> {
     Numbers(&'a dyn Numbers),
     /// `codes[row]` points into `names`; [`NO_LEVEL`] is NULL.
-    Levels { codes: &'a [u32], names: &'a [&'a str] },
+    Levels {
+        codes: &'a [u32],
+        names: &'a [&'a str],
+    },
 }
 
 /// The code of a NULL among levels.
@@ -239,7 +242,9 @@ impl Problem {
                 (seen.rows_with_null, "a feature is NULL and nulls is 'drop'".to_string()),
             ];
             return Err(Error::data(match dropped.iter().max_by_key(|(rows, _)| *rows) {
-                Some((rows, why)) if *rows > 0 => format!("no rows left: in {rows} {}, {why}", if *rows == 1 { "row" } else { "rows" }),
+                Some((rows, why)) if *rows > 0 => {
+                    format!("no rows left: in {rows} {}, {why}", if *rows == 1 { "row" } else { "rows" })
+                }
                 _ => "the table has no rows".to_string(),
             }));
         }
@@ -247,7 +252,10 @@ impl Problem {
             return Err(Error::data("needs at least 2 rows with a label, got 1"));
         }
         if !label_varies {
-            return Err(Error::data(format!("label `{name}` has the same value in all {} rows; pick one that varies", seen.rows)));
+            return Err(Error::data(format!(
+                "label `{name}` has the same value in all {} rows; pick one that varies",
+                seen.rows
+            )));
         }
         if let (Labels::NumberOrTwoClasses, Label::Classes(classes)) = (labels, label)
             && classes.len() > 2

@@ -1,6 +1,6 @@
 use crate::Declared;
 use crate::Spec;
-use crate::baselines::{correlation::Correlation, lasso::Lasso};
+use crate::baselines::{correlation::Correlation, lasso::Lasso, random_forest::RandomForest};
 use crate::selectors::{omp::Omp, sequential_attention::SequentialAttention, sequential_lasso::SequentialLasso};
 
 /// Every selector that ships with Pursuit, in the order in which `selectors()` lists them.
@@ -11,5 +11,6 @@ pub fn selectors() -> Vec<Spec> {
         SequentialAttention::spec(),
         Lasso::spec(),
         Correlation::spec(),
+        RandomForest::spec(),
     ]
 }

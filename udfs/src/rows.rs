@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
+use crate::Result;
 use crate::common::Nulls;
 use crate::moments::CONSTANT;
 use crate::problem::{Block, Class, DesignColumn, Label, NO_LEVEL, Numbers, Plan, Seen};
-use crate::Result;
 
 /// Gathers rows as they come, column by column.
 #[derive(Debug, Clone)]

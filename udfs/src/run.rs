@@ -45,9 +45,9 @@ impl Run {
     /// The random stream for one purpose. Named, so that a new user of random numbers never shifts
     /// another's; numbered, so that parallel tasks each have their own whatever thread runs them.
     pub fn random(&self, purpose: &str, task: u64) -> Random {
-        let name = purpose.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
+        let name = purpose
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
         let mut random = Random(self.seed ^ name);
         random.0 = random.next_u64() ^ task.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         random.next_u64();

@@ -77,7 +77,12 @@ impl Table {
     }
 
     /// Feeds rows `range` to `receive` as blocks.
-    fn feed<T>(&self, label: &[f64], range: std::ops::Range<usize>, receive: impl FnOnce(usize, Block<'_>, Option<&dyn Numbers>, &[Block<'_>]) -> T) -> T {
+    fn feed<T>(
+        &self,
+        label: &[f64],
+        range: std::ops::Range<usize>,
+        receive: impl FnOnce(usize, Block<'_>, Option<&dyn Numbers>, &[Block<'_>]) -> T,
+    ) -> T {
         let slice = |values: &[f64]| values[range.clone()].to_vec();
         let numbers: Vec<Vec<f64>> = self
             .columns
@@ -327,7 +332,8 @@ impl Checker<'_> {
     fn permuting_columns_permutes_the_answer(&self, from_rows: bool) {
         let (table, label) = planted(120, 6, &[1, 4], 1.0, 23);
         let order = [3, 5, 0, 4, 2, 1];
-        let (plain, permuted) = (self.names(&table.clone().k(4), &label, from_rows), self.names(&table.permuted(&order).k(4), &label, from_rows));
+        let (plain, permuted) =
+            (self.names(&table.clone().k(4), &label, from_rows), self.names(&table.permuted(&order).k(4), &label, from_rows));
         if plain != permuted {
             self.fail("permuting columns permutes the answer", (plain, permuted));
         }
@@ -354,9 +360,13 @@ impl Checker<'_> {
         let repeated = (0..5).fold(Table::new(), |repeated, j| repeated.numbers(&format!("x{j}"), &repeat(table.column(j))));
         let weighted = Table { weights: Some(counts.iter().map(|count| *count as f64).collect()), ..table.clone() };
         let (a, b) = (self.run(&weighted.k(4), &label, from_rows), self.run(&repeated.k(4), &repeat(&label), from_rows));
-        let close = |a: Option<f64>, b: Option<f64>| a.is_some() == b.is_some() && (a.unwrap_or(0.0) - b.unwrap_or(0.0)).abs() < 1e-9;
+        let close =
+            |a: Option<f64>, b: Option<f64>| a.is_some() == b.is_some() && (a.unwrap_or(0.0) - b.unwrap_or(0.0)).abs() < 1e-9;
         let same = a.units() == b.units()
-            && a.choices.iter().zip(&b.choices).all(|(a, b)| close(Some(a.score), Some(b.score)) && close(a.coefficient, b.coefficient));
+            && a.choices
+                .iter()
+                .zip(&b.choices)
+                .all(|(a, b)| close(Some(a.score), Some(b.score)) && close(a.coefficient, b.coefficient));
         if !same {
             self.fail("row weights equal row repetition", (a, b));
         }

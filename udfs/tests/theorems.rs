@@ -88,7 +88,8 @@ fn problem(seed: u64) -> (Table, Vec<f64>, usize) {
         let column: Vec<f64> = table.column(j).iter().zip(&shared).map(|(x, s)| x + share * s).collect();
         mixed = mixed.numbers(&format!("x{j}"), &column);
     }
-    let label = (0..rows).map(|row| mixed.column(0)[row] - mixed.column(3)[row] + 0.5 * mixed.column(5)[row] + random.normal()).collect();
+    let label =
+        (0..rows).map(|row| mixed.column(0)[row] - mixed.column(3)[row] + 0.5 * mixed.column(5)[row] + random.normal()).collect();
     (mixed, label, columns)
 }
 
@@ -116,7 +117,8 @@ fn three_selectors_choose_the_same_features_on_200_problems() {
 fn with_ties_sequential_lasso_chooses_from_fewer() {
     // In the plane of e1, e2, e3 (all orthogonal to 1): y = e1; a, b, c have the same first coordinate.
     let e = [[1.0, -1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, -1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0, -1.0]];
-    let mix = |c: [f64; 3]| -> Vec<f64> { (0..6).map(|row| (0..3).map(|i| c[i] * e[i][row]).sum::<f64>() / 2f64.sqrt()).collect() };
+    let mix =
+        |c: [f64; 3]| -> Vec<f64> { (0..6).map(|row| (0..3).map(|i| c[i] * e[i][row]).sum::<f64>() / 2f64.sqrt()).collect() };
     // Just below λ* the coefficients grow along v ≥ 0 with min ½ vᵀHv − 1ᵀv. H⁻¹ 1 has a negative first entry here.
     let (s, t) = (0.6, 0.8);
     let a = mix([s, t, 0.0]);

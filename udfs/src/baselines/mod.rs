@@ -1,2 +1,3 @@
 pub mod correlation;
 pub mod lasso;
+pub mod random_forest;

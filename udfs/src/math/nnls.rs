@@ -17,12 +17,7 @@ pub(crate) fn nonnegative(h: &[f64], m: usize) -> Vec<f64> {
                 free.iter().zip(&target).for_each(|(i, t)| v[*i] = *t);
                 break;
             }
-            let step = free
-                .iter()
-                .zip(&target)
-                .filter(|(_, t)| **t <= 0.0)
-                .map(|(i, t)| v[*i] / (v[*i] - t))
-                .fold(1.0, f64::min);
+            let step = free.iter().zip(&target).filter(|(_, t)| **t <= 0.0).map(|(i, t)| v[*i] / (v[*i] - t)).fold(1.0, f64::min);
             for (i, t) in free.iter().zip(&target) {
                 v[*i] += step * (t - v[*i]);
             }

@@ -155,7 +155,8 @@ fn orthonormal(columns: &[usize], inner: &impl Fn(usize, usize) -> f64) -> Vec<V
     let mut block = vec![0.0; m * m];
     for i in 0..m {
         for j in 0..=i {
-            let value = if lengths[i] > 0.0 && lengths[j] > 0.0 { inner(columns[i], columns[j]) / lengths[i] / lengths[j] } else { 0.0 };
+            let value =
+                if lengths[i] > 0.0 && lengths[j] > 0.0 { inner(columns[i], columns[j]) / lengths[i] / lengths[j] } else { 0.0 };
             block[i * m + j] = value;
             block[j * m + i] = value;
         }

@@ -151,7 +151,8 @@ impl<'a> Pursuit<'a> {
     /// The unit taken in that a closed column leans on most.
     pub fn leans_on(&self, column: usize) -> Option<usize> {
         let share = |(s, row): (usize, &Vec<f64>)| (row[column].abs(), std::cmp::Reverse(s));
-        let (_, std::cmp::Reverse(s)) = self.factor.iter().enumerate().map(share).max_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))?;
+        let (_, std::cmp::Reverse(s)) =
+            self.factor.iter().enumerate().map(share).max_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))?;
         Some(self.products.unit_of[self.columns[s]])
     }
 
@@ -295,7 +296,8 @@ mod tests {
     #[test]
     fn agrees_with_normal_equations() {
         let table = Table::random(30, 6, 11);
-        let label: Vec<f64> = (0..30).map(|row| table.column(1)[row] - 0.5 * table.column(4)[row] + table.column(0)[row].sin()).collect();
+        let label: Vec<f64> =
+            (0..30).map(|row| table.column(1)[row] - 0.5 * table.column(4)[row] + table.column(0)[row].sin()).collect();
         let problem = table.problem(&label);
         let products = Products::new(&problem);
         let mut pursuit = Pursuit::new(&products);

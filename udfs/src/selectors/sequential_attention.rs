@@ -33,7 +33,7 @@ selector! {
         aliases = ["sa"],
         labels = Any,
         reads = Moments,
-        score = "squared attention weight per unit of closeness",
+        score = "squared attention weight, as the correlation with the residual that it stands for",
     )]
     pub struct SequentialAttention {
         /// What predicts the label from the attended features.
@@ -47,16 +47,23 @@ impl Selector for SequentialAttention {
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
         let Model::Linear = self.model;
         let products = Products::new(problem);
-        pursue(problem, &products, run, |pursuit, unit| pursuit.correlation(unit).powi(2), |pursuit, open| {
-            if pursuit.is_solved() {
-                return Ok(None);
-            }
-            attend(pursuit, open, self.closeness, run)
-        })
+        pursue(
+            problem,
+            &products,
+            run,
+            |pursuit, unit| pursuit.correlation(unit),
+            |pursuit, open| {
+                if pursuit.is_solved() {
+                    return Ok(None);
+                }
+                attend(pursuit, open, self.closeness, run)
+            },
+        )
     }
 }
 
-/// One round: the unit with the largest attention weight, and its square over `closeness`.
+/// One round: the unit with the largest attention weight. Its score is `w² ‖x‖² / closeness`, with `x` off the span of the chosen
+/// features: for a single feature that is exactly its correlation with the residual, so that scores of different rounds compare.
 ///
 /// The chosen features are projected out first, which solves for their coefficients exactly. Of the others only those
 /// whose correlation is nearly the largest can have a weight that is not zero (the strong rule), so the alternation
@@ -74,12 +81,13 @@ fn attend(pursuit: &Pursuit<'_>, open: &[usize], closeness: f64, run: &Run) -> R
         let round = Round::new(pursuit, &attended);
         let (weights, coefficients) = round.alternate(lambda, run)?;
         let left_out = open.iter().copied().filter(|unit| !attended.contains(unit));
-        let joining: Vec<usize> = left_out.filter(|unit| round.slope(*unit, &weights, &coefficients) > lambda / 2.0 * (1.0 + 1e-9)).collect();
+        let joining: Vec<usize> =
+            left_out.filter(|unit| round.slope(*unit, &weights, &coefficients) > lambda / 2.0 * (1.0 + 1e-9)).collect();
         if joining.is_empty() {
             // Weights that differ by no more than the alternation leaves open are equal: the lower unit wins.
             let top = weights.iter().copied().fold(0.0, f64::max);
             let best = weights.iter().position(|weight| *weight >= top * (1.0 - 1e-6)).expect("there is a largest weight");
-            return Ok(Some((attended[best], weights[best].powi(2) / closeness)));
+            return Ok(Some((attended[best], weights[best].powi(2) * round.energy(best) / closeness)));
         }
         attended.extend(joining);
         attended.sort_unstable();
@@ -133,7 +141,8 @@ impl<'a> Round<'a> {
                 for label in 0..q {
                     target[self.unit[i]] += theta[i * q + label] * self.correlation(i, label);
                     for j in 0..m {
-                        normal[self.unit[i] * self.units + self.unit[j]] += theta[i * q + label] * self.h[i * m + j] * theta[j * q + label];
+                        normal[self.unit[i] * self.units + self.unit[j]] +=
+                            theta[i * q + label] * self.h[i * m + j] * theta[j * q + label];
                     }
                 }
             }
@@ -145,6 +154,13 @@ impl<'a> Round<'a> {
         }
         weights.iter_mut().for_each(|weight| *weight = weight.abs());
         Ok((weights, theta))
+    }
+
+    /// Mean energy of an attended unit's columns.
+    fn energy(&self, at: usize) -> f64 {
+        let columns = (0..self.columns.len()).filter(|column| self.unit[*column] == at);
+        let energies: Vec<f64> = columns.map(|column| self.h[column * self.columns.len() + column]).collect();
+        energies.iter().sum::<f64>() / energies.len() as f64
     }
 
     fn correlation(&self, i: usize, label: usize) -> f64 {
@@ -167,7 +183,14 @@ impl<'a> Round<'a> {
 }
 
 /// Solves `(A + ridge I) X = B` for a symmetric positive semidefinite `A`, into `x[i * sides + side]`.
-fn solve_ridge(n: usize, sides: usize, ridge: f64, a: impl Fn(usize, usize) -> f64, b: impl Fn(usize, usize) -> f64, x: &mut [f64]) {
+fn solve_ridge(
+    n: usize,
+    sides: usize,
+    ridge: f64,
+    a: impl Fn(usize, usize) -> f64,
+    b: impl Fn(usize, usize) -> f64,
+    x: &mut [f64],
+) {
     let mut l = vec![0.0; n * n];
     for i in 0..n {
         for j in 0..=i {
@@ -181,7 +204,8 @@ fn solve_ridge(n: usize, sides: usize, ridge: f64, a: impl Fn(usize, usize) -> f
             x[i * sides + side] = (b(i, side) - (0..i).map(|j| l[i * n + j] * x[j * sides + side]).sum::<f64>()) / l[i * n + i];
         }
         for i in (0..n).rev() {
-            x[i * sides + side] = (x[i * sides + side] - (i + 1..n).map(|j| l[j * n + i] * x[j * sides + side]).sum::<f64>()) / l[i * n + i];
+            x[i * sides + side] =
+                (x[i * sides + side] - (i + 1..n).map(|j| l[j * n + i] * x[j * sides + side]).sum::<f64>()) / l[i * n + i];
         }
     }
 }

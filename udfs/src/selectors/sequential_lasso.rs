@@ -38,16 +38,24 @@ selector! {
 impl Selector for SequentialLasso {
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
         let products = Products::new(problem);
-        pursue(problem, &products, run, |pursuit, unit| pursuit.correlation(unit), |pursuit, open| {
-            if pursuit.is_solved() {
-                return Ok(None);
-            }
-            let Some((at, lambda)) = argmax(open.iter().map(|unit| Some(pursuit.correlation(*unit)))) else { return Ok(None) };
-            let tied: Vec<usize> =
-                open.iter().copied().filter(|unit| pursuit.correlation(*unit) >= lambda * (1.0 - TIE.sqrt())).collect();
-            let unit = if tied.len() > 1 { first_to_enter(pursuit, &tied) } else { open[at] };
-            Ok(Some((unit, lambda)))
-        })
+        pursue(
+            problem,
+            &products,
+            run,
+            |pursuit, unit| pursuit.correlation(unit),
+            |pursuit, open| {
+                if pursuit.is_solved() {
+                    return Ok(None);
+                }
+                let Some((at, lambda)) = argmax(open.iter().map(|unit| Some(pursuit.correlation(*unit)))) else {
+                    return Ok(None);
+                };
+                let tied: Vec<usize> =
+                    open.iter().copied().filter(|unit| pursuit.correlation(*unit) >= lambda * (1.0 - TIE.sqrt())).collect();
+                let unit = if tied.len() > 1 { first_to_enter(pursuit, &tied) } else { open[at] };
+                Ok(Some((unit, lambda)))
+            },
+        )
     }
 }
 
