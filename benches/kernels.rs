@@ -27,11 +27,11 @@ fn gram(c: &mut Criterion) {
             let mut tiles = Tiles::default();
             tiles.grow(columns);
             b.iter(|| {
-                for start in (0..ROWS).step_by(256) {
+                for start in (0..ROWS).step_by(Tiles::ROWS) {
                     for (column, values) in x.iter().enumerate() {
-                        tiles.set(column, values[start..start + 256].iter().copied());
+                        tiles.set(column, values[start..start + Tiles::ROWS].iter().copied());
                     }
-                    tiles.accumulate(256);
+                    tiles.accumulate(Tiles::ROWS);
                 }
                 black_box(tiles.sum(0, columns - 1))
             });

@@ -51,12 +51,14 @@ pub(crate) fn rows(problem: &Problem, ranking: &Ranking, common: &Common, plan: 
         .collect();
     if common.rows == Shown::All {
         let chosen = ranking.units();
-        let is_full = problem.k == Some(chosen.len());
+        // A path names a unit once for each step.
+        let distinct: std::collections::BTreeSet<usize> = chosen.iter().copied().collect();
+        let is_full = problem.k.is_some_and(|k| distinct.len() >= k);
         for (unit, name) in problem.units.iter().map(|unit| &unit.name).enumerate().filter(|(unit, _)| !chosen.contains(unit)) {
             let passed_over = ranking.passed_over.iter().find(|(other, _)| *other == unit).map(|(_, reason)| reason.clone());
             let known = problem.why_never(unit).map(str::to_string).or(passed_over);
             let reason = known.unwrap_or_else(|| {
-                if is_full { format!("not among the first {}", chosen.len()) } else { "adds too little".into() }
+                if is_full { format!("not among the first {}", distinct.len()) } else { "adds too little".into() }
             });
             rows.push(Row { feature: Some(name.clone()), reason: Some(reason), ..Row::default() });
         }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
-use pursuit_udfs::options::{Bytes, unknown_names};
+use pursuit_udfs::options::Bytes;
 use pursuit_udfs::{Count, Error, Feature, LeftOut, Plan, Reading, Reads, Result, Settings, Spec, Task, did_you_mean, name_list};
 
+use crate::answer;
 use crate::columns::{ColumnKind, kind};
 use crate::gram::label_kind;
 use crate::question::Question;
@@ -34,6 +35,7 @@ impl Call {
         let question = Question::new(Arc::clone(&spec), &settings)?;
         let common = &question.common;
         input.has_unique_names()?;
+        check_partitions(&common.partition_by)?;
         let label_at = input.column(label, None)?;
         let weights = common.weights.as_deref().map(|name| input.column(name, Some("weights"))).transpose()?;
         let partitions =
@@ -189,47 +191,30 @@ fn candidates(input: &Input<'_>, reserved: &BTreeSet<usize>, question: &Question
 fn check_units(input: &Input<'_>, candidates: &[usize], question: &Question) -> Result<()> {
     let common = &question.common;
     let features: Vec<String> = candidates.iter().map(|at| input.name(*at).to_string()).collect();
-    let mut grouped = BTreeSet::new();
-    for (group, members) in &common.groups {
-        for member in members {
-            if !features.contains(member) {
-                return Err(unknown_names("groups", member, &features));
-            }
-            if !grouped.insert(member.as_str()) {
-                return Err(Error::call(format!("`groups` has `{member}` twice; a feature belongs to one group")));
-            }
-        }
-        if members.is_empty() {
-            return Err(Error::call(format!("`groups` has no feature in `{group}`; name some, or leave it out")));
-        }
-    }
-    let single = features.iter().filter(|name| !grouped.contains(name.as_str()));
-    let units: Vec<String> = single.chain(common.groups.keys()).cloned().collect();
-    if let Some(group) = common.groups.keys().find(|group| units.iter().filter(|unit| unit == group).count() > 1) {
-        return Err(Error::call(format!(
-            "two features are named `{group}`: a group and a column outside of it; rename the group"
-        )));
-    }
-    let mut forced = BTreeSet::new();
-    for name in &common.must_include {
-        if !units.contains(name) {
-            return Err(unknown_names("must_include", name, &units));
-        }
-        if !forced.insert(name) {
-            return Err(Error::call(format!("`must_include` names `{name}` twice")));
-        }
-    }
+    let units = common.check_units(&features)?.len();
     if let Count::Exactly(k) = common.k {
-        if k > units.len() {
-            let (noun, most) = if units.len() == 1 { ("feature", 1) } else { ("features", units.len()) };
-            return Err(Error::call(format!(
-                "`k` must be at most {most}, because there are only {most} {noun} to choose from; got {k}"
-            )));
+        if k > units {
+            let noun = if units == 1 { "is only 1 feature" } else { &format!("are only {units} features") };
+            return Err(Error::call(format!("`k` must be at most {units}, because there {noun} to choose from; got {k}")));
         }
-        if common.must_include.len() > k {
+        let forced = common.must_include.len();
+        if forced > k {
+            return Err(Error::call(format!("`k` must be at least {forced} to hold what must_include names, got {k}")));
+        }
+    }
+    Ok(())
+}
+
+/// The group columns stand beside the answer's, so that no two may share a name.
+fn check_partitions(names: &[String]) -> Result<()> {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            return Err(Error::call(format!("`partition_by` names `{name}` twice")));
+        }
+        if answer::FIELDS.iter().any(|field| field.name() == name) {
             return Err(Error::call(format!(
-                "`k` must be at least {} to hold what must_include names, got {k}",
-                common.must_include.len()
+                "`partition_by` names `{name}`, which is a column of the answer; rename it with AS"
             )));
         }
     }

@@ -92,9 +92,10 @@ impl Values {
     }
 }
 
-struct Primitive<T: ArrowPrimitiveType>(PrimitiveArray<T>, fn(T::Native) -> f64);
+/// A column and the conversion of its values: a type of its own for each, so that the loop over them is compiled as one.
+struct Primitive<T: ArrowPrimitiveType, F>(PrimitiveArray<T>, F);
 
-impl<T: ArrowPrimitiveType> Numbers for Primitive<T> {
+impl<T: ArrowPrimitiveType, F: Fn(T::Native) -> f64> Numbers for Primitive<T, F> {
     fn fill(&self, start: usize, out: &mut [f64]) {
         let values = &self.0.values()[start..start + out.len()];
         for (out, value) in out.iter_mut().zip(values) {

@@ -80,7 +80,8 @@ impl Registry {
     /// By name or alias, in any letter case.
     pub(crate) fn find(&self, name: &str) -> Option<Arc<Spec>> {
         let name = name.to_lowercase();
-        self.selectors.iter().find(|spec| spec.name == name || spec.aliases.contains(&name.as_str())).cloned()
+        let by_name = self.selectors.iter().find(|spec| spec.name == name);
+        by_name.or_else(|| self.selectors.iter().find(|spec| spec.aliases.contains(&name.as_str()))).cloned()
     }
 
     pub(crate) fn unknown(&self, function: &str, name: &str) -> DataFusionError {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch, UInt32Array};
-use datafusion::arrow::compute::{concat, take};
+use datafusion::arrow::compute::{cast, concat, take};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::row::{OwnedRow, RowConverter, SortField};
 use datafusion::common::runtime::JoinSet;
@@ -147,7 +147,8 @@ impl SelectExec {
         let mut parts: Vec<Vec<ArrayRef>> = Vec::new();
         let mut keys = Vec::new();
         for (key, builder) in groups {
-            memory.grow(builder.finish_bytes())?;
+            let finish_bytes = builder.finish_bytes();
+            memory.grow(finish_bytes)?;
             peak.set_max(memory.reservation.size());
             let plan = self.call.plan.clone();
             let seen = Arc::new(std::sync::Mutex::new(None));
@@ -158,11 +159,12 @@ impl SelectExec {
                 Ok((Data::Rows(rows), plan))
             };
             let answer = self.call.question.answer(Arc::clone(&self.progress), data).await;
-            let rows = answer.or_else(|error| self.call.question.refused(error)).map_err(|error| named(name, error))?;
+            let rows = answer.map_err(|error| named(name, error))?;
+            memory.reservation.shrink(finish_bytes);
             if let Some(seen) = seen.lock().expect("no holder of this lock panics").take() {
-                count("rows_read").add((seen.rows + seen.rows_without_label + seen.rows_with_null) as usize);
-                count("rows_dropped").add((seen.rows_without_label + seen.rows_with_null) as usize);
-                count("values_filled").add(seen.missing.iter().sum::<u64>() as usize);
+                count("rows_read").add((seen.rows + seen.rows_dropped()) as usize);
+                count("rows_dropped").add(seen.rows_dropped() as usize);
+                count("values_filled").add(seen.values_missing() as usize);
             }
             count("steps").add(rows.len());
             keys.extend(std::iter::repeat_n(key, rows.len()));
@@ -170,6 +172,9 @@ impl SelectExec {
         }
         timer.done();
 
+        if parts.is_empty() {
+            return Ok(RecordBatch::new_empty(Arc::clone(&self.schema)));
+        }
         let columns = (0..answer::FIELDS.len())
             .map(|at| Ok(concat(&parts.iter().map(|part| part[at].as_ref()).collect::<Vec<_>>())?))
             .collect::<Result<Vec<ArrayRef>>>()?;
@@ -177,6 +182,10 @@ impl SelectExec {
             Some(converter) => converter.convert_rows(keys.iter().flatten().map(|key: &OwnedRow| key.row()))?,
             None => Vec::new(),
         };
+        // Keys come back as plain values where the column was a dictionary.
+        for (column, field) in all.iter_mut().zip(self.schema.fields()) {
+            *column = cast(column, field.data_type())?;
+        }
         all.extend(columns);
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), all)?;
         baseline.record_output(batch.num_rows());
@@ -240,8 +249,9 @@ impl SelectExec {
         let columns: Vec<ArrayRef> = self.call.columns.iter().map(|at| Arc::clone(batch.column(*at))).collect();
         let mut add = |key: Option<OwnedRow>, columns: &[ArrayRef]| -> Result<()> {
             let builder = groups.entry(key).or_insert_with(|| RowsBuilder::new(plan.clone()));
-            Batch::new(plan, columns)?.hand_over(|rows, label, weights, features| builder.push(rows, label, weights, features));
-            Ok(())
+            let pushed = Batch::new(plan, columns)?
+                .hand_over(|rows, label, weights, features| builder.push(rows, label, weights, features));
+            pushed.map_err(|error| named(self.call.question.spec.name, error))
         };
         let Some(converter) = converter else { return add(None, &columns) };
         let keys: Vec<ArrayRef> = self.call.partitions.iter().map(|at| Arc::clone(batch.column(*at))).collect();
@@ -281,7 +291,7 @@ impl Memory {
         let granted = if max > 0 && self.reservation.size() + bytes > max {
             Err(format!("max_memory is {max} bytes"))
         } else {
-            self.reservation.try_grow(bytes).map_err(|error| first_line(&error))
+            self.reservation.try_grow(bytes).map_err(|error| cause(&error))
         };
         granted.map_err(|why| {
             let spec = &self.call.question.spec;
@@ -297,8 +307,11 @@ impl Memory {
     }
 }
 
-fn first_line(error: &DataFusionError) -> String {
-    error.strip_backtrace().lines().next().unwrap_or_default().to_string()
+/// The line of a pool's message that says what failed; the others list who else has memory.
+fn cause(error: &DataFusionError) -> String {
+    let text = error.strip_backtrace();
+    let line = text.lines().find(|line| line.contains("Failed to allocate")).or(text.lines().next());
+    line.unwrap_or_default().trim_start_matches("Error: ").trim_end_matches('.').to_string()
 }
 
 /// The context with DataFusion's own work stealing between file partitions switched off.

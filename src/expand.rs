@@ -2,43 +2,50 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Column;
 use datafusion::error::Result;
 use datafusion::functions::core::expr_fn::get_field;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, ident, lit};
+use datafusion::scalar::ScalarValue;
 use pursuit_udfs::{Settings, Value};
 
 use crate::answer;
 use crate::call::Call;
 use crate::engine::Registry;
-use crate::gram::{GramFunction, Order, SelectFrom};
+use crate::gram::{GramFunction, Order, SETTLED, SelectFrom};
 use crate::progress::Progress;
+
+/// Names of our own inside the plan, which no column of a user has.
+const GRAM: &str = "gram()";
+const RANKING: &str = "select_from()";
 
 /// Projection ← Unnest ← `select_from` ← Aggregate(`gram`) ← input. `partition_by` is the aggregate's GROUP BY.
 pub(crate) fn expand(input: LogicalPlan, call: &Call, registry: &Arc<Registry>, progress: &Arc<Progress>) -> Result<LogicalPlan> {
     let column = |at: &usize| Expr::Column(Column::from(input.schema().qualified_field(*at)));
     let order = Order { function: call.question.spec.name.to_string(), plan: call.plan.clone() };
     let order = serde_json::to_string(&order).expect("an order of numbers and names is valid JSON");
+    // A constant argument of an aggregate is repeated for every row; a dictionary repeats a byte.
+    let order = ScalarValue::Dictionary(Box::new(DataType::Int8), Box::new(ScalarValue::from(order)));
     let arguments = [lit(order)].into_iter().chain(call.columns.iter().map(column)).collect();
-    let gram = GramFunction::new(Arc::clone(progress)).call(arguments).alias("gram");
+    let gram = GramFunction::new(Arc::clone(progress)).call(arguments).alias(GRAM);
     let partitions: Vec<Expr> = call.partitions.iter().map(column).collect();
 
-    // What the gram has settled already need not be said again.
-    let settled = ["task", "nulls", "max_levels", "max_classes", "weights", "exclude", "features", "reads"];
+    let is_open = |name: &str| !SETTLED.contains(&name);
     let settings: Settings =
-        call.settings.iter().filter(|(name, _)| !settled.contains(&name.as_str())).map(|(n, v)| (n.clone(), v.clone())).collect();
+        call.settings.iter().filter(|(name, _)| is_open(name)).map(|(n, v)| (n.clone(), v.clone())).collect();
     let options = Value::Object(settings).to_string();
     let name = call.question.spec.name;
-    let ranking = SelectFrom::new(Arc::clone(registry), Arc::clone(progress)).call(vec![ident("gram"), lit(name), lit(options)]);
+    let ranking = SelectFrom::new(Arc::clone(registry), Arc::clone(progress)).call(vec![ident(GRAM), lit(name), lit(options)]);
 
     LogicalPlanBuilder::from(input.clone())
         .aggregate(partitions.clone(), vec![gram])?
-        .project(partitions.iter().cloned().chain([ranking.alias("ranking")]))?
-        .unnest_column("ranking")?
+        .project(partitions.iter().cloned().chain([ranking.alias(RANKING)]))?
+        .unnest_column(RANKING)?
         .project(
             partitions
                 .into_iter()
-                .chain(answer::FIELDS.iter().map(|field| get_field(ident("ranking"), field.name().as_str()).alias(field.name()))),
+                .chain(answer::FIELDS.iter().map(|field| get_field(ident(RANKING), field.name().as_str()).alias(field.name()))),
         )?
         .build()
 }

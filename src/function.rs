@@ -76,7 +76,14 @@ impl TableFunctionImpl for SelectFunction {
         let call = Call::new(Arc::clone(&self.spec), &input, &label, settings).map_err(|error| named(name, error))?;
         Ok(match call.reads {
             Reads::Moments => Arc::new(ViewTable::new(expand(plan, &call, &self.registry, &self.progress)?, None)),
-            Reads::Rows => Arc::new(SelectTable::new(plan, call, Arc::clone(&self.progress))),
+            Reads::Rows => {
+                // The plan is out of sight inside the operator, where nobody would ever fill the parameter in.
+                if let Some(parameter) = plan.get_parameter_names()?.into_iter().next() {
+                    let instead = if self.spec.reads == Reads::Moments { "; set reads => 'moments'" } else { "" };
+                    return Err(self.error(format!("`{parameter}` cannot be used where rows are kept{instead}")));
+                }
+                Arc::new(SelectTable::new(plan, call, Arc::clone(&self.progress)))
+            }
         })
     }
 }
@@ -112,7 +119,9 @@ impl SelectFunction {
     fn input(&self, expr: &Expr, session: &dyn Session) -> Result<(LogicalPlan, Option<String>)> {
         if let Expr::ScalarSubquery(subquery) = expr {
             if !subquery.outer_ref_columns.is_empty() {
-                return Err(self.error("the subquery must not refer to columns outside of it"));
+                return Err(self.error(
+                    "the subquery must not refer to columns outside of it; partition_by gives one selection for each group",
+                ));
             }
             return Ok((subquery.subquery.as_ref().clone(), None));
         }
@@ -131,6 +140,9 @@ impl SelectFunction {
                 "the first argument is a table's name, not SQL text; write {}((SELECT …), label => …) without the quotes",
                 self.spec.name
             )));
+        }
+        if name.trim().is_empty() {
+            return Err(self.error("the table's name is empty"));
         }
         let find = || find_table(session, name);
         let found = match find().now_or_never() {
@@ -247,7 +259,7 @@ pub(crate) fn value_of(value: &ScalarValue) -> Option<Value> {
         }
         number => match number.cast_to(&datafusion::arrow::datatypes::DataType::Float64).ok()? {
             ScalarValue::Float64(Some(x)) if x.fract() == 0.0 && x.abs() < 9e15 => Some(Value::from(x as i64)),
-            ScalarValue::Float64(Some(x)) => Some(Value::from(x)),
+            ScalarValue::Float64(Some(x)) if x.is_finite() => Some(Value::from(x)),
             _ => None,
         },
     }

@@ -24,7 +24,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::scalar::ScalarValue;
-use pursuit_udfs::{Data, Feature, Label, LabelKind, Moments, Nulls, Plan, Settings, Spec, Task};
+use pursuit_udfs::{Data, Feature, Label, LabelKind, Moments, Nulls, Plan, Reads, Settings, Spec, Task};
 
 use crate::answer;
 use crate::columns::{Batch, ColumnKind, kind};
@@ -95,6 +95,9 @@ impl AggregateUDFImpl for GramFunction {
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        if args.is_distinct {
+            return plan_err!("gram: DISTINCT is not for rows of many columns; write gram(…) over a SELECT DISTINCT");
+        }
         let given = args.exprs.first().and_then(|first| given_order(first.downcast_ref::<Literal>()?.value()));
         let skip = usize::from(given.is_some());
         let Order { function, plan } = match given {
@@ -308,8 +311,7 @@ impl SelectFrom {
     async fn select(&self, gram: &[u8], question: &Question, function: &str) -> Result<Vec<answer::Row>> {
         let moments = Moments::from_bytes(gram).map_err(|error| named("select_from", error))?;
         let data = move || Ok((Data::Gram(moments.finish()), moments.plan().clone()));
-        let answer = question.answer(Arc::clone(&self.progress), data).await;
-        answer.or_else(|error| question.refused(error)).map_err(|error| named(function, error))
+        question.answer(Arc::clone(&self.progress), data).await.map_err(|error| named(function, error))
     }
 }
 
@@ -385,11 +387,20 @@ impl AsyncScalarUDFImpl for SelectFrom {
     }
 }
 
+/// Options that a gram was made with, and that nobody can change afterwards.
+pub(crate) const SETTLED: [&str; 8] = ["task", "nulls", "max_levels", "max_classes", "weights", "exclude", "features", "reads"];
+
 fn question(spec: Arc<Spec>, options: &str) -> Result<Question> {
     let name = spec.name;
+    if spec.reads == Reads::Rows {
+        return plan_err!("{name}: needs the rows, which a gram has not kept; write {name}(table, label => column)");
+    }
     let settings: Settings = serde_json::from_str(options).map_err(|error| {
         DataFusionError::Plan(format!("{name}: options must be a JSON object such as '{{\"k\": 5}}': {error}"))
     })?;
+    if let Some(option) = SETTLED.iter().find(|option| settings.contains_key(**option)) {
+        return plan_err!("{name}: `{option}` was settled when the gram was made; leave it out, or make another gram");
+    }
     Question::new(spec, &settings).map_err(|error| named(name, error))
 }
 
@@ -413,6 +424,7 @@ impl GramSummary {
             count("features"),
             count("rows"),
             count("rows_without_label"),
+            count("rows_without_weight"),
             count("rows_with_null"),
             count("values_filled"),
         ])
@@ -435,7 +447,7 @@ impl ScalarUDFImpl for GramSummary {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let grams = ColumnarValue::values_to_arrays(&args.args)?;
         let grams = cast(&grams[0], &DataType::LargeBinary)?;
-        let (mut texts, mut counts): ([Vec<Option<String>>; 2], [Vec<Option<u64>>; 6]) = Default::default();
+        let (mut texts, mut counts): ([Vec<Option<String>>; 2], [Vec<Option<u64>>; 7]) = Default::default();
         for bytes in grams.as_binary::<i64>().iter() {
             let Some(bytes) = bytes else {
                 texts.iter_mut().for_each(|column| column.push(None));
@@ -448,7 +460,7 @@ impl ScalarUDFImpl for GramSummary {
                 Label::Numbers => ("regression", None),
                 Label::Classes(classes) => ("classification", Some(classes.len() as u64)),
             };
-            let filled = if matches!(moments.plan().nulls, Nulls::Drop) { 0 } else { seen.missing.iter().sum() };
+            let filled = if matches!(moments.plan().nulls, Nulls::Drop) { 0 } else { seen.values_missing() };
             texts[0].push(Some(moments.plan().label.clone()));
             texts[1].push(Some(task.to_string()));
             let features = moments.plan().features.len() as u64;
@@ -457,6 +469,7 @@ impl ScalarUDFImpl for GramSummary {
                 Some(features),
                 Some(seen.rows),
                 Some(seen.rows_without_label),
+                Some(seen.rows_without_weight),
                 Some(seen.rows_with_null),
                 Some(filled),
             ];

@@ -226,7 +226,7 @@ fn relation(spec: &Spec, input: ast::Expr, context: &mut dyn RelationPlannerCont
         other => match option_value(spec, "table", other, context)? {
             Value::String(name) => {
                 let bare = name.chars().all(|c| c.is_alphanumeric() || c == '_');
-                if bare { named_relation(vec![Ident::new(name)], context) } else { Ok(lit(name)) }
+                if bare { named_relation(vec![Ident::with_quote('"', name)], context) } else { Ok(lit(name)) }
             }
             other => Err(named(
                 spec.name,

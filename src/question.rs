@@ -46,16 +46,21 @@ impl Question {
     ) -> Result<Vec<Row>> {
         let cancelled = Arc::new(AtomicBool::new(false));
         let _cancel = CancelOnDrop(Arc::clone(&cancelled));
-        let (name, active) = (self.spec.name, progress.start());
-        let run = Run::new(self.common.seed as u64)
-            .with_cancel(cancelled)
-            .with_progress(move |done, total| active.set_step(name, done, total));
+        let name = self.spec.name;
+        // The run only borrows this: when the query is dropped it is over for whoever watches, even if a step is being
+        // finished in the background.
+        let active = Arc::new(progress.start());
+        let watched = Arc::downgrade(&active);
+        let run = Run::new(self.common.seed as u64).with_cancel(cancelled).with_progress(move |done, total| {
+            if let Some(active) = watched.upgrade() {
+                active.set_step(name, done, total);
+            }
+        });
         let question = self.clone();
         let work = move || {
+            // What is wrong with the whole table ends the query; what is wrong with one group is that group's answer.
             let (data, plan) = data()?;
-            let problem = Problem::new(data, &plan, &question.common, question.spec.labels)?;
-            let ranking = (question.spec.build)(&question.own)?.select(&problem, &run)?;
-            Ok(answer::rows(&problem, &ranking, &question.common, &plan))
+            question.select(data, &plan, &run).or_else(|error| question.refused(error))
         };
         let (sender, receiver) = tokio::sync::oneshot::channel();
         let job = move || {
@@ -73,8 +78,14 @@ impl Question {
         receiver.await.unwrap_or_else(|_| Err(Error::cancelled()))
     }
 
+    fn select(&self, data: Data, plan: &Plan, run: &Run) -> Result<Vec<Row>> {
+        let problem = Problem::new(data, plan, &self.common, self.spec.labels)?;
+        let ranking = (self.spec.build)(&self.own)?.select(&problem, run)?;
+        Ok(answer::rows(&problem, &ranking, &self.common, plan))
+    }
+
     /// What a group's failure means: with `partition_by` the other groups still have answers.
-    pub(crate) fn refused(&self, error: Error) -> Result<Vec<Row>> {
+    fn refused(&self, error: Error) -> Result<Vec<Row>> {
         let is_about_data = error.kind() == pursuit_udfs::Kind::Data;
         if is_about_data && !self.common.partition_by.is_empty() {
             Ok(vec![answer::refused(error.to_string())])

@@ -1,7 +1,7 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::options::{Bytes, Count};
-use crate::{Check, choice, options};
+use crate::options::{Bytes, Count, unknown_names};
+use crate::{Check, Error, Result, choice, options};
 
 choice! {
     /// What kind of label it is.
@@ -76,7 +76,49 @@ options! {
         threads: usize = 0, Check::Between(0.0, 1024.0);
         /// Most memory for what is kept of the table.
         max_memory: Option<Bytes> = None;
-        /// One pass that keeps second moments, or the rows themselves. 'auto' takes what needs less.
+        /// One pass that keeps second moments, or the rows themselves. 'auto': moments where they suffice, up to 1000 columns.
         reads: Reading = Reading::Auto;
+    }
+}
+
+impl Common {
+    /// Checks groups and forced features against the columns that may be chosen, and returns the names of the units.
+    pub fn check_units(&self, features: &[String]) -> Result<Vec<String>> {
+        let mut group_of = BTreeMap::new();
+        for (group, members) in &self.groups {
+            for member in members {
+                if !features.contains(member) {
+                    return Err(unknown_names("groups", member, features));
+                }
+                if group_of.insert(member.as_str(), group).is_some() {
+                    return Err(Error::call(format!("`groups` has `{member}` twice; a feature belongs to one group")));
+                }
+            }
+            if members.is_empty() {
+                return Err(Error::call(format!("`groups` has no feature in `{group}`; name some, or leave it out")));
+            }
+        }
+        let single = features.iter().filter(|name| !group_of.contains_key(name.as_str()));
+        let units: Vec<String> = single.chain(self.groups.keys()).cloned().collect();
+        if let Some(group) = self.groups.keys().find(|group| units.iter().filter(|unit| unit == group).count() > 1) {
+            return Err(Error::call(format!(
+                "two features are named `{group}`: a group and a column outside of it; rename the group"
+            )));
+        }
+        let mut forced = BTreeSet::new();
+        for name in &self.must_include {
+            if let Some(group) = group_of.get(name.as_str()) {
+                return Err(Error::call(format!(
+                    "`must_include` names `{name}`, which is part of the group `{group}`; name the group"
+                )));
+            }
+            if !units.contains(name) {
+                return Err(unknown_names("must_include", name, &units));
+            }
+            if !forced.insert(name) {
+                return Err(Error::call(format!("`must_include` names `{name}` twice")));
+            }
+        }
+        Ok(units)
     }
 }

@@ -33,6 +33,9 @@
 //!
 //! [`testing::check_selector`] judges a selector, ours and yours alike; [`selectors`] lists ours.
 
+// So that what the macros write means the same here as in other crates.
+extern crate self as pursuit_udfs;
+
 mod baselines;
 mod common;
 mod error;
@@ -62,4 +65,6 @@ pub use registry::selectors;
 pub use rows::{Rows, RowsBuilder};
 pub use run::{Random, Run};
 pub use selector::{Declared, Labels, Reads, Selector, Spec};
+#[doc(hidden)]
+pub use serde;
 pub use serde_json::Value;

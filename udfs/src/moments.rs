@@ -1,11 +1,12 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::common::Nulls;
 use crate::math::double::Double;
-use crate::math::tiles::{self, Tiles};
-use crate::problem::{Block, Class, DesignColumn, Label, NO_LEVEL, Numbers, Plan, Seen};
+use crate::math::tiles::Tiles;
+use crate::problem::{Block, Class, DesignColumn, Label, NO_LEVEL, Numbers, Plan, Seen, is_value};
 use crate::{Error, Result};
 
 /// Second moments of a table, gathered in one pass and mergeable: everything a linear selector needs.
@@ -20,7 +21,7 @@ use crate::{Error, Result};
 /// sum, except of whole numbers, whose sums are exact.
 #[derive(Debug, Clone)]
 pub struct Moments {
-    plan: Plan,
+    plan: Arc<Plan>,
     columns: Vec<Column>,
     /// Moments about `origins`, the lower triangle row by row, so that a new column is a new row at the end.
     totals: Vec<Double>,
@@ -53,7 +54,7 @@ struct Places {
     levels: Vec<BTreeMap<String, usize>>,
 }
 
-/// Buffers of one batch, kept for the next.
+/// Buffers of one batch.
 #[derive(Debug, Clone, Default)]
 struct Scratch {
     tiles: Tiles,
@@ -81,7 +82,8 @@ struct Header {
 }
 
 impl Moments {
-    pub fn new(plan: Plan) -> Self {
+    pub fn new(plan: impl Into<Arc<Plan>>) -> Self {
+        let plan = plan.into();
         let mut columns = vec![Column::One];
         columns.extend(plan.keeps_number().then_some(Column::Label));
         let numbers = plan.features.iter().enumerate().filter(|(_, feature)| !feature.is_text);
@@ -91,7 +93,7 @@ impl Moments {
         Self::with_columns(plan, columns, seen, counts_classes)
     }
 
-    fn with_columns(plan: Plan, columns: Vec<Column>, seen: Seen, counts_classes: bool) -> Self {
+    fn with_columns(plan: Arc<Plan>, columns: Vec<Column>, seen: Seen, counts_classes: bool) -> Self {
         let places = Places::of(&columns, plan.features.len(), counts_classes);
         Self { plan, columns, totals: Vec::new(), origins: Vec::new(), seen, places, scratch: Scratch::default() }
     }
@@ -115,16 +117,18 @@ impl Moments {
         self.make_room(self.columns.len())?;
         self.scratch.centres.clear();
         let mut codes = Codes::new(features);
-        for start in (0..rows).step_by(tiles::ROWS) {
-            let block = tiles::ROWS.min(rows - start);
+        for start in (0..rows).step_by(Tiles::ROWS) {
+            let block = Tiles::ROWS.min(rows - start);
             self.keep_rows(start, block, label, weights, features)?;
             self.pack(start, block, label, features, &mut codes)?;
             self.scratch.tiles.accumulate(self.scratch.kept.len());
         }
         self.fold();
-        if std::mem::take(&mut self.scratch.classes_given_up) {
+        if self.scratch.classes_given_up {
             self.forget_classes();
         }
+        // Made anew for each batch, which is nothing beside the batch, and much beside a group of many.
+        self.scratch = Scratch::default();
         Ok(())
     }
 
@@ -133,12 +137,7 @@ impl Moments {
         if self.plan != other.plan {
             return Err(Error::call("grams of different columns, label or options cannot be merged"));
         }
-        self.seen.rows += other.seen.rows;
-        self.seen.rows_without_label += other.seen.rows_without_label;
-        self.seen.rows_with_null += other.seen.rows_with_null;
-        for (mine, theirs) in self.seen.missing.iter_mut().zip(&other.seen.missing) {
-            *mine += theirs;
-        }
+        self.seen.add(&other.seen);
         if self.places.classes.is_none() || other.places.classes.is_none() {
             self.forget_classes();
         }
@@ -187,7 +186,7 @@ impl Moments {
     /// The moments as bytes, to be stored, sent and merged later.
     pub fn to_bytes(&self) -> Vec<u8> {
         let header = Header {
-            plan: self.plan.clone(),
+            plan: Plan::clone(&self.plan),
             columns: self.columns.clone(),
             origins: self.origins.clone(),
             seen: self.seen.clone(),
@@ -228,7 +227,7 @@ impl Moments {
         {
             return None;
         }
-        let mut moments = Self::with_columns(header.plan, header.columns, header.seen, header.counts_classes);
+        let mut moments = Self::with_columns(header.plan.into(), header.columns, header.seen, header.counts_classes);
         moments.origins = header.origins;
         let (numbers, rest) = numbers.as_chunks::<8>();
         moments.totals = numbers
@@ -249,17 +248,18 @@ impl Moments {
         features: &[Block<'_>],
     ) -> Result<()> {
         let scratch = &mut self.scratch;
-        scratch.values.resize(tiles::ROWS, 0.0);
-        scratch.labels.resize(tiles::ROWS, 0.0);
+        scratch.values.resize(Tiles::ROWS, 0.0);
+        scratch.labels.resize(Tiles::ROWS, 0.0);
         scratch.kept.clear();
         match label {
             Block::Numbers(numbers) => {
                 let labels = &mut scratch.labels[..block];
                 numbers.fill(start, labels);
-                scratch.kept.extend((0..block).filter(|row| labels[*row].is_finite()));
+                scratch.kept.extend((0..block).filter(|row| is_value(labels[*row])));
             }
             Block::Levels { codes, .. } => scratch.kept.extend((0..block).filter(|row| codes[start + row] != NO_LEVEL)),
         }
+        self.seen.rows_without_label += (block - scratch.kept.len()) as u64;
         scratch.scales.clear();
         if let Some(weights) = weights {
             let values = &mut scratch.values[..block];
@@ -267,11 +267,12 @@ impl Moments {
             if let Some(weight) = values.iter().find(|weight| **weight < 0.0) {
                 return Err(Plan::negative_weight(*weight));
             }
+            let labelled = scratch.kept.len();
             // A row of weight 0 is as if it were not there: it must not decide a constant or a class.
-            scratch.kept.retain(|row| values[*row].is_finite() && values[*row] > 0.0);
+            scratch.kept.retain(|row| is_value(values[*row]) && values[*row] > 0.0);
             scratch.scales.extend(scratch.kept.iter().map(|row| values[*row].sqrt()));
+            self.seen.rows_without_weight += (labelled - scratch.kept.len()) as u64;
         }
-        self.seen.rows_without_label += (block - scratch.kept.len()) as u64;
         if matches!(self.plan.nulls, Nulls::Drop | Nulls::Error) {
             self.keep_complete_rows(start, block, features)?;
         }
@@ -288,7 +289,7 @@ impl Moments {
                 Block::Numbers(numbers) => {
                     let values = &mut scratch.values[..block];
                     numbers.fill(start, values);
-                    for &row in scratch.kept.iter().filter(|row| !values[**row].is_finite()) {
+                    for &row in scratch.kept.iter().filter(|row| !is_value(values[**row])) {
                         complete[row] = false;
                         missing = true;
                     }
@@ -380,7 +381,7 @@ impl Moments {
         }
         let null = self.place(Column::Null(feature))?;
         for position in 0..self.scratch.kept.len() {
-            if !self.scratch.values[position].is_finite() {
+            if !is_value(self.scratch.values[position]) {
                 self.scratch.flag(null, position);
                 self.seen.missing[feature] += 1;
             }
@@ -450,8 +451,7 @@ impl Moments {
         let mut centres = scratch.centres.clone();
         centres.resize(self.columns.len(), None);
         self.add(&centres, |totals, shifts, nulls| fold_tiles(totals, &scratch.tiles, shifts, nulls));
-        self.scratch = scratch;
-        self.scratch.tiles.clear();
+        self.scratch.classes_given_up = scratch.classes_given_up;
     }
 
     /// Adds moments about `centres` to the totals, which are about the origins.
@@ -710,7 +710,7 @@ impl Scratch {
             }
         }
         let values = &self.values[..rows];
-        let complete = values.iter().all(|value| value.is_finite());
+        let complete = values.iter().all(|value| is_value(*value));
         if self.centres.len() <= column {
             self.centres.resize(column + 1, None);
         }
@@ -725,7 +725,7 @@ impl Scratch {
         } else {
             let scales = self.scales.iter().copied().chain(std::iter::repeat(1.0));
             let scaled =
-                values.iter().zip(scales).map(|(value, scale)| if value.is_finite() { (value - centre) * scale } else { 0.0 });
+                values.iter().zip(scales).map(|(value, scale)| if is_value(*value) { (value - centre) * scale } else { 0.0 });
             self.tiles.set(column, scaled);
         }
         complete
@@ -737,7 +737,7 @@ impl Scratch {
 /// Few, so that whole numbers stay short ones when it is subtracted: their products and sums are then exact, and even
 /// batches that are cut elsewhere add up to the same bits.
 fn round_centre(values: &[f64]) -> Option<f64> {
-    let known = || values.iter().copied().filter(|value| value.is_finite());
+    let known = || values.iter().copied().filter(|value| is_value(*value));
     let (low, high) = known().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
     if low > high {
         return None;

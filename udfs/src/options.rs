@@ -239,7 +239,7 @@ impl OptionType for Bytes {
         "a size such as '512MB' or '2GB'".into()
     }
     fn parse(value: &Value) -> Option<Self> {
-        let Some(text) = value.as_str() else { return whole(value).map(Bytes) };
+        let Some(text) = value.as_str() else { return whole(value).filter(|bytes| *bytes > 0).map(Bytes) };
         let text = text.trim().to_lowercase();
         let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let factor = match text[digits..].trim() {
@@ -344,7 +344,8 @@ macro_rules! choice {
         $vis:vis enum $Name:ident { $( $(#[$variant_meta:meta])* $Variant:ident = $word:literal, )+ }
     ) => {
         $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, $crate::serde::Serialize, $crate::serde::Deserialize)]
+        #[serde(crate = "pursuit_udfs::serde")]
         $vis enum $Name { $( $(#[$variant_meta])* #[serde(rename = $word)] $Variant, )+ }
 
         impl $crate::OptionType for $Name {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::common::{Common, Nulls, Task};
 use crate::moments::Gram;
-use crate::options::{Count, unknown_names};
+use crate::options::Count;
 use crate::rows::Rows;
 use crate::{Error, Labels, Result};
 
@@ -143,6 +143,11 @@ pub enum Block<'a> {
 /// The code of a NULL among levels.
 pub const NO_LEVEL: u32 = u32::MAX;
 
+/// Whether a number is a value. NaN and infinity are not, and neither are numbers so large that their squares would be.
+pub(crate) fn is_value(x: f64) -> bool {
+    x.abs() <= 1e100
+}
+
 /// A column of numbers that can be copied out piece by piece. NULL, NaN and ±infinity are all "no value".
 pub trait Numbers {
     /// Writes the values of rows `start..start + out.len()`; NaN where there is none.
@@ -198,12 +203,37 @@ impl Label {
 pub struct Seen {
     /// Rows that count.
     pub rows: u64,
-    /// Rows left out because the label (or the weight) was missing.
+    /// Rows left out because the label was missing.
     pub rows_without_label: u64,
+    /// Rows left out because the weight was missing or 0.
+    pub rows_without_weight: u64,
     /// Rows left out by `nulls => 'drop'`.
     pub rows_with_null: u64,
     /// For each feature, the values that were missing.
     pub missing: Vec<u64>,
+}
+
+impl Seen {
+    pub(crate) fn add(&mut self, other: &Seen) {
+        let add = |mine: &mut u64, theirs: u64| *mine = mine.saturating_add(theirs);
+        add(&mut self.rows, other.rows);
+        add(&mut self.rows_without_label, other.rows_without_label);
+        add(&mut self.rows_without_weight, other.rows_without_weight);
+        add(&mut self.rows_with_null, other.rows_with_null);
+        self.missing.iter_mut().zip(&other.missing).for_each(|(mine, theirs)| add(mine, *theirs));
+    }
+
+    /// Rows that were read and do not count.
+    pub fn rows_dropped(&self) -> u64 {
+        [self.rows_without_label, self.rows_without_weight, self.rows_with_null]
+            .iter()
+            .fold(0, |sum, rows| sum.saturating_add(*rows))
+    }
+
+    /// Values that were missing.
+    pub fn values_missing(&self) -> u64 {
+        self.missing.iter().fold(0, |sum, values| sum.saturating_add(*values))
+    }
 }
 
 /// A table that has been read, in one of two forms.
@@ -239,6 +269,7 @@ impl Problem {
         if seen.rows == 0 {
             let dropped = [
                 (seen.rows_without_label, format!("`{name}` is NULL")),
+                (seen.rows_without_weight, "the weight is 0 or NULL".to_string()),
                 (seen.rows_with_null, "a feature is NULL and nulls is 'drop'".to_string()),
             ];
             return Err(Error::data(match dropped.iter().max_by_key(|(rows, _)| *rows) {
@@ -267,19 +298,34 @@ impl Problem {
             )));
         }
         let units = units(design, plan, &common.groups);
-        let names: Vec<String> = units.iter().map(|unit| unit.name.clone()).collect();
-        let must_include = common
-            .must_include
-            .iter()
-            .map(|name| names.iter().position(|n| n == name).ok_or_else(|| unknown_names("must_include", name, &names)))
-            .collect::<Result<Vec<_>>>()?;
+        let features: Vec<String> = plan.features.iter().map(|feature| feature.name.clone()).collect();
+        common.check_units(&features)?;
+        let at = |name: &String| units.iter().position(|unit| unit.name == *name);
+        let must_include: Vec<usize> = common.must_include.iter().filter_map(at).collect();
         let k = match common.k {
             Count::Auto => None,
             Count::Exactly(k) => Some(k.min(units.len())),
             Count::Default => Some(units.len().min(10.max(must_include.len()))),
         };
         let (label, seen) = (label.clone(), seen.clone());
-        Ok(Self { units, label, k, must_include, standardize: common.standardize, seen, data })
+        let problem = Self { units, label, k, must_include, standardize: common.standardize, seen, data };
+        problem.can_be_answered()?;
+        Ok(problem)
+    }
+
+    fn can_be_answered(&self) -> Result<()> {
+        if (0..self.units.len()).all(|unit| self.why_never(unit).is_some()) {
+            return Err(Error::data("no feature to choose from: every one is constant or NULL throughout"));
+        }
+        for unit in &self.must_include {
+            if let Some(why) = self.why_never(*unit) {
+                return Err(Error::data(format!(
+                    "`must_include` names `{}`, which cannot be chosen: {why}",
+                    self.units[*unit].name
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Why a unit can never be chosen, if so: nothing varies in it.

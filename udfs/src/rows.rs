@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use crate::Result;
 use crate::common::Nulls;
 use crate::moments::CONSTANT;
-use crate::problem::{Block, Class, DesignColumn, Label, NO_LEVEL, Numbers, Plan, Seen};
+use crate::problem::{Block, Class, DesignColumn, Label, NO_LEVEL, Numbers, Plan, Seen, is_value};
 
 /// Gathers rows as they come, column by column.
 #[derive(Debug, Clone)]
@@ -80,19 +80,29 @@ impl RowsBuilder {
                 Raw::Levels { names, .. } => 2 * names.len(),
             })
             .sum();
-        self.rows * (columns + 4) * size_of::<f64>()
+        // A label has a column for each class, and those are copied too.
+        let labels = if self.plan.counts_classes() { 2 * self.plan.classes_max().min(self.label.names().max(33)) } else { 2 };
+        self.rows * (columns + labels + 2) * size_of::<f64>()
     }
 
-    pub fn push(&mut self, rows: usize, label: Block<'_>, weights: Option<&dyn Numbers>, features: &[Block<'_>]) {
+    /// Refuses a text as soon as it has many more values than it may: names are kept too, and an id has millions.
+    pub fn push(&mut self, rows: usize, label: Block<'_>, weights: Option<&dyn Numbers>, features: &[Block<'_>]) -> Result<()> {
         assert_eq!(features.len(), self.plan.features.len(), "one block for each feature of the plan");
         self.rows += rows;
         self.label.push(rows, label);
         if let Some(weights) = weights {
             extend(&mut self.weights, rows, weights);
         }
-        for (raw, block) in self.features.iter_mut().zip(features) {
+        for (feature, (raw, block)) in self.features.iter_mut().zip(features).enumerate() {
             raw.push(rows, *block);
+            if raw.names() > 10 * self.plan.max_levels + 1000 {
+                return Err(self.plan.too_many_levels(feature));
+            }
         }
+        if self.label.names() > 10 * self.plan.max_classes + 1000 {
+            return Err(self.plan.too_many_classes());
+        }
+        Ok(())
     }
 
     /// Adds the rows of another builder after one's own.
@@ -145,9 +155,11 @@ impl RowsBuilder {
             return Err(Plan::negative_weight(*weight));
         }
         let no_label = self.label.missing();
-        let counts = |row: &usize| !no_label[*row] && self.weights.get(*row).is_none_or(|w| w.is_finite() && *w > 0.0);
-        let mut kept: Vec<usize> = (0..self.rows).filter(counts).collect();
+        let mut kept: Vec<usize> = (0..self.rows).filter(|row| !no_label[*row]).collect();
         seen.rows_without_label = (self.rows - kept.len()) as u64;
+        let labelled = kept.len();
+        kept.retain(|row| self.weights.get(*row).is_none_or(|w| is_value(*w) && *w > 0.0));
+        seen.rows_without_weight = (labelled - kept.len()) as u64;
         if matches!(self.plan.nulls, Nulls::Drop | Nulls::Error) {
             let before = kept.len();
             for (feature, raw) in self.features.iter().enumerate() {
@@ -191,6 +203,13 @@ impl Raw {
         }
     }
 
+    fn names(&self) -> usize {
+        match self {
+            Raw::Numbers(_) => 0,
+            Raw::Levels { names, .. } => names.len(),
+        }
+    }
+
     fn append(&mut self, other: Raw) {
         match (self, other) {
             (Raw::Numbers(mine), Raw::Numbers(theirs)) => mine.extend(theirs),
@@ -213,7 +232,7 @@ impl Raw {
 
     fn missing(&self) -> Vec<bool> {
         match self {
-            Raw::Numbers(values) => values.iter().map(|value| !value.is_finite()).collect(),
+            Raw::Numbers(values) => values.iter().map(|value| !is_value(*value)).collect(),
             Raw::Levels { codes, .. } => codes.iter().map(|code| *code == NO_LEVEL).collect(),
         }
     }
@@ -287,7 +306,7 @@ fn centre(column: &mut [f64], weights: &[f64]) {
     let weight = |row: usize| weights.get(row).copied().unwrap_or(1.0);
     let known = |column: &[f64]| -> (f64, f64) {
         let mut total = (0.0, 0.0);
-        for (row, value) in column.iter().enumerate().filter(|(_, value)| value.is_finite()) {
+        for (row, value) in column.iter().enumerate().filter(|(_, value)| is_value(**value)) {
             total.0 += weight(row) * value;
             total.1 += weight(row);
         }
@@ -299,7 +318,7 @@ fn centre(column: &mut [f64], weights: &[f64]) {
     // What the first mean lost to rounding, which matters for a timestamp in nanoseconds.
     let (sum, _) = known(column);
     let rest = if count > 0.0 { sum / count } else { 0.0 };
-    column.iter_mut().for_each(|value| *value = if value.is_finite() { *value - rest } else { 0.0 });
+    column.iter_mut().for_each(|value| *value = if is_value(*value) { *value - rest } else { 0.0 });
     let energy: f64 = column.iter().enumerate().map(|(row, value)| weight(row) * value * value).sum();
     if energy <= CONSTANT * (energy + count * first * first) {
         column.fill(0.0);

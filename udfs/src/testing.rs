@@ -140,7 +140,7 @@ impl Table {
             return self.ask(Data::Gram(self.moments(label, 0..label.len())?.finish()), Labels::Any);
         }
         let mut builder = RowsBuilder::new(self.plan());
-        self.feed(label, 0..label.len(), |rows, label, weights, features| builder.push(rows, label, weights, features));
+        self.feed(label, 0..label.len(), |rows, label, weights, features| builder.push(rows, label, weights, features))?;
         self.ask(Data::Rows(builder.finish()?), Labels::Any)
     }
 

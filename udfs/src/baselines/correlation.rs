@@ -25,7 +25,6 @@ selector! {
 
 impl Selector for Correlation {
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
-        // A correlation does not know scales, so they are taken out even where the user keeps them.
         let products = Products::new(problem);
         let start = Pursuit::new(&products);
         let candidates = || (0..problem.units.len()).filter(|unit| !products.units[*unit].is_empty());
@@ -34,7 +33,7 @@ impl Selector for Correlation {
         free.sort_by(|a, b| tie_aware(b.1).total_cmp(&tie_aware(a.1)).then(a.0.cmp(&b.0)));
         let forced = problem.must_include.iter().filter(|unit| !products.units[**unit].is_empty());
         let order: Vec<(usize, f64)> = forced.map(|unit| (*unit, start.projection(*unit))).chain(free).collect();
-        explain(problem, &products, run, &order)
+        explain(problem, &products, run, &order, problem.k)
     }
 }
 

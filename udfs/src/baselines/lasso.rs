@@ -1,6 +1,6 @@
 use crate::math::lars::{Change, Knot, path};
 use crate::math::products::Products;
-use crate::math::pursuit::{Pursuit, explain};
+use crate::math::pursuit::{PATIENCE, Pursuit, explain};
 use crate::{Choice, Problem, Ranking, Result, Run, Selector, selector};
 
 selector! {
@@ -38,18 +38,13 @@ impl Selector for Lasso {
         problem.must_include.iter().for_each(|unit| fixed.take_unit(*unit));
         let k = match problem.k {
             Some(k) => k,
-            None => {
-                let whole = Path::new(problem, &products, &fixed, run, usize::MAX)?;
-                explain(problem, &products, run, &whole.order())?.choices.len()
-            }
+            None => Path::new(problem, &products, &fixed, run, usize::MAX)?.best_size(),
         };
         let path = Path::new(problem, &products, &fixed, run, k)?;
         if self.path {
             return Ok(path.steps());
         }
-        let sized = path.order();
-        let mut ranking = explain(problem, &products, run, &sized)?;
-        ranking.choices.truncate(sized.len().min(k));
+        let mut ranking = explain(problem, &products, run, &path.order(), Some(k))?;
         let last = path.coefficients(path.knots.last());
         for choice in &mut ranking.choices {
             choice.coefficient = path.coefficient(&last, choice.unit);
@@ -86,6 +81,33 @@ impl<'a> Path<'a> {
             None => false,
         })?;
         Ok(Self { problem, products, fixed, knots })
+    }
+
+    /// How many units the best active set of the path has, by the information criterion of least squares on it.
+    fn best_size(&self) -> usize {
+        let mut best = (Pursuit::new(self.products).ebic(), 0);
+        let mut active: Vec<usize> = Vec::new();
+        for knot in &self.knots {
+            match knot.change {
+                Some(Change::Enters(column)) => active.push(column),
+                Some(Change::Leaves(column)) => active.retain(|c| *c != column),
+                None => {}
+            }
+            let mut fit = Pursuit::new(self.products);
+            self.fixed.columns.iter().chain(&active).for_each(|column| {
+                if fit.is_open(*column) {
+                    fit.take(*column);
+                }
+            });
+            let size = self.problem.must_include.len() + units(self.products, &active).len();
+            if fit.ebic() < best.0 {
+                best = (fit.ebic(), size);
+            }
+            if size >= best.1 + PATIENCE || fit.columns.len() as f64 + 2.0 >= self.products.rows {
+                break;
+            }
+        }
+        best.1.max(self.problem.must_include.len())
     }
 
     /// The units of the final active set by their last entry, with the penalty there; the forced ones before them.
@@ -156,4 +178,50 @@ fn units(products: &Products, columns: &[usize]) -> Vec<usize> {
         }
     }
     units
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Count;
+    use crate::testing::{Table, planted};
+
+    /// Copies of features enter and are turned away again; they must not count.
+    #[test]
+    fn copies_do_not_use_up_k() {
+        let (table, label) = planted(120, 12, &[0, 3, 5, 7, 8, 11], 1.0, 3);
+        let plain = Lasso::default().select(&table.clone().k(9).problem(&label), &Run::default()).unwrap();
+        let copied = (0..12).fold(table.clone(), |copied, j| {
+            let copy: Vec<f64> = table.column(j).iter().map(|x| 0.1 * x - 0.3).collect();
+            copied.numbers(&format!("copy{j}"), &copy)
+        });
+        let with_copies = Lasso::default().select(&copied.k(9).problem(&label), &Run::default()).unwrap();
+        assert_eq!(plain.units(), with_copies.units());
+        assert!(with_copies.choices.iter().all(|choice| choice.coefficient.unwrap().abs() > 1e-6));
+    }
+
+    /// `k => 'auto'` is the answer that naming its size would give.
+    #[test]
+    fn auto_is_the_path_of_its_size() {
+        for seed in 0..20 {
+            let (table, label) = planted(80, 15, &[1, 2, 9], 2.0, seed);
+            let mut auto = table.clone();
+            auto.common.k = Count::Auto;
+            let auto = Lasso::default().select(&auto.problem(&label), &Run::default()).unwrap();
+            if !auto.choices.is_empty() {
+                let named = Lasso::default().select(&table.k(auto.choices.len()).problem(&label), &Run::default()).unwrap();
+                assert_eq!(auto, named, "problem {seed}");
+            }
+        }
+    }
+
+    /// With nothing left to explain the path ends.
+    #[test]
+    fn an_exact_fit_ends_the_path() {
+        let table = Table::random(50, 6, 4);
+        let label: Vec<f64> = (0..50).map(|row| 2.0 * table.column(1)[row] - 7.0 * table.column(4)[row]).collect();
+        let mut chosen = Lasso::default().select(&table.k(6).problem(&label), &Run::default()).unwrap().units();
+        chosen.sort_unstable();
+        assert_eq!(chosen, [1, 4]);
+    }
 }

@@ -95,7 +95,7 @@ impl RandomForest {
 }
 
 /// Rows drawn with replacement, each as likely as its weight; as many as the weights add up to, so that a weight of 2 is
-/// the row twice.
+/// the row twice, but no fewer than there are and no more than ten times as many, whatever the unit of the weights.
 fn sample(rows: &Rows, random: &mut Random) -> Vec<usize> {
     let mut ends: Vec<f64> = Vec::with_capacity(rows.rows());
     let mut total = 0.0;
@@ -103,7 +103,7 @@ fn sample(rows: &Rows, random: &mut Random) -> Vec<usize> {
         total += rows.weights.get(row).copied().unwrap_or(1.0);
         ends.push(total);
     }
-    let draws = (total.round() as usize).max(2);
+    let draws = total.round().clamp(rows.rows() as f64, 10.0 * rows.rows() as f64) as usize;
     (0..draws).map(|_| random.uniform() * total).map(|at| ends.partition_point(|end| *end <= at).min(rows.rows() - 1)).collect()
 }
 

@@ -1,3 +1,5 @@
+use crate::math::argmax;
+use crate::math::cholesky::Cholesky;
 use crate::math::pursuit::Pursuit;
 use crate::{Result, Run};
 
@@ -18,8 +20,8 @@ pub(crate) enum Change {
     Leaves(usize),
 }
 
-/// Pivot below which a column depends on the active ones.
-const PIVOT: f64 = 1e-10;
+/// Share of the first penalty below which the path is at its end: nothing is left to explain but rounding.
+const END: f64 = 1e-14;
 
 /// Least angle regression with the LASSO's drops (Efron et al., 2004), off the span of what `pursuit` has taken in,
 /// for a label of one column. Goes on until `stop` says so of a knot, or to the end of the path.
@@ -27,52 +29,50 @@ pub(crate) fn path(pursuit: &Pursuit<'_>, run: &Run, mut stop: impl FnMut(&Knot)
     let mut correlations = pursuit.correlations.clone();
     let mut open: Vec<bool> = (0..correlations.len()).map(|j| pursuit.is_open(j)).collect();
     let mut active: Vec<Active> = Vec::new();
+    let mut factor = Cholesky::default();
     let mut knots: Vec<Knot> = Vec::new();
-    let Some((mut lambda, first)) = steepest(&correlations, &open) else { return Ok(knots) };
+    let Some((first, mut lambda)) = steepest(&correlations, &open) else { return Ok(knots) };
+    let end = END * lambda;
     let mut change = Change::Enters(first);
-    loop {
+    while lambda > end {
         run.step(knots.len(), correlations.len())?;
-        let coefficients = active.iter().map(|a| (a.column, a.coefficient)).collect();
-        knots.push(Knot { lambda, coefficients, change: Some(change) });
-        if stop(&knots[knots.len() - 1]) {
-            return Ok(knots);
-        }
-        match change {
+        let coefficients: Vec<(usize, f64)> = active.iter().map(|a| (a.column, a.coefficient)).collect();
+        let mut left = None;
+        let is_knot = match change {
             Change::Enters(column) => {
-                let sign = correlations[column].signum();
-                active.push(Active { column, coefficient: 0.0, sign, cross: pursuit.residual_cross(column) });
+                let cross = pursuit.residual_cross(column);
+                let others = |at: usize| active.get(at).map_or(cross[column], |a| cross[a.column]);
+                let is_independent = factor.push(others);
+                if is_independent {
+                    let sign = correlations[column].signum();
+                    active.push(Active { column, coefficient: 0.0, sign, cross });
+                } else {
+                    // It depends on the active ones: it can never have a coefficient of its own.
+                    open[column] = false;
+                }
+                is_independent
             }
-            Change::Leaves(column) => active.retain(|a| a.column != column),
+            Change::Leaves(column) => {
+                left = Some(column);
+                active.retain(|a| a.column != column);
+                factor = Cholesky::of(active.len(), |i, j| active[i].cross[active[j].column]).unwrap_or_default();
+                true
+            }
+        };
+        if is_knot {
+            let knot = Knot { lambda, coefficients, change: Some(change) };
+            let is_last = stop(&knot);
+            knots.push(knot);
+            if is_last {
+                return Ok(knots);
+            }
         }
-        let Some(direction) = equiangular(&active) else {
-            // The newcomer depends on the active ones: it can never have a coefficient of its own.
-            let Change::Enters(column) = change else { return Ok(knots) };
-            active.pop();
-            open[column] = false;
-            knots.pop();
-            match entering(&correlations, &[], &open, &active, lambda, None) {
-                Some((gap, next)) if gap <= 1e-12 * lambda => {
-                    change = Change::Enters(next);
-                    continue;
-                }
-                _ => {
-                    // Go on from the same place without it.
-                    let Some(direction) = equiangular(&active) else { return Ok(knots) };
-                    change = advance(&mut lambda, &mut correlations, &mut active, &direction, &open, None);
-                    if lambda <= 0.0 {
-                        break;
-                    }
-                    continue;
-                }
-            }
-        };
-        let left = match change {
-            Change::Leaves(column) => Some(column),
-            Change::Enters(_) => None,
-        };
-        change = advance(&mut lambda, &mut correlations, &mut active, &direction, &open, left);
-        if lambda <= 0.0 {
-            break;
+        // G_AA w = sign: along w all active correlations shrink alike.
+        let mut direction: Vec<f64> = active.iter().map(|a| a.sign).collect();
+        factor.solve(&mut direction);
+        match advance(&mut lambda, &mut correlations, &mut active, &direction, &open, left) {
+            Some(next) => change = next,
+            None => break,
         }
     }
     let coefficients = active.iter().map(|a| (a.column, a.coefficient)).collect();
@@ -87,40 +87,12 @@ struct Active {
     cross: Vec<f64>,
 }
 
-fn steepest(correlations: &[f64], open: &[bool]) -> Option<(f64, usize)> {
+fn steepest(correlations: &[f64], open: &[bool]) -> Option<(usize, f64)> {
     let scores = correlations.iter().zip(open).map(|(c, open)| open.then_some(c.abs()));
-    crate::math::argmax(scores).filter(|(_, c)| *c > 0.0).map(|(j, c)| (c, j))
+    argmax(scores).filter(|(_, c)| *c > 0.0)
 }
 
-/// `G_AA w = sign`: along w all active correlations shrink alike. `None` if the active columns depend on each other.
-fn equiangular(active: &[Active]) -> Option<Vec<f64>> {
-    let n = active.len();
-    let mut l = vec![0.0; n * n];
-    for i in 0..n {
-        for j in 0..=i {
-            let inner = active[i].cross[active[j].column];
-            let sum = inner - (0..j).map(|s| l[i * n + s] * l[j * n + s]).sum::<f64>();
-            if i == j {
-                if sum <= PIVOT * inner {
-                    return None;
-                }
-                l[i * n + i] = sum.sqrt();
-            } else {
-                l[i * n + j] = sum / l[j * n + j];
-            }
-        }
-    }
-    let mut w: Vec<f64> = active.iter().map(|a| a.sign).collect();
-    for i in 0..n {
-        w[i] = (w[i] - (0..i).map(|j| l[i * n + j] * w[j]).sum::<f64>()) / l[i * n + i];
-    }
-    for i in (0..n).rev() {
-        w[i] = (w[i] - (i + 1..n).map(|j| l[j * n + i] * w[j]).sum::<f64>()) / l[i * n + i];
-    }
-    Some(w)
-}
-
-/// Moves along `direction` to the next knot and says what happens there. At the end of the path `lambda` is 0.
+/// Moves along `direction` to the next knot and says what happens there; `None` at the end of the path.
 fn advance(
     lambda: &mut f64,
     correlations: &mut [f64],
@@ -128,7 +100,7 @@ fn advance(
     direction: &[f64],
     open: &[bool],
     left: Option<usize>,
-) -> Change {
+) -> Option<Change> {
     let mut slopes = vec![0.0; correlations.len()];
     for (a, w) in active.iter().zip(direction) {
         slopes.iter_mut().zip(&a.cross).for_each(|(slope, cross)| *slope += w * cross);
@@ -152,8 +124,8 @@ fn advance(
         a.coefficient = if change == Some(Change::Leaves(a.column)) { 0.0 } else { a.coefficient + step * w };
     }
     correlations.iter_mut().zip(&slopes).for_each(|(c, slope)| *c -= step * slope);
-    *lambda = if change.is_none() { 0.0 } else { *lambda - step };
-    change.unwrap_or(Change::Enters(usize::MAX))
+    *lambda -= step;
+    change
 }
 
 /// The column outside the active set that catches up with it first, and by how much λ will have fallen then.
@@ -170,10 +142,10 @@ fn entering(
         if !open[j] || active.iter().any(|a| a.column == j) {
             continue;
         }
-        let slope = slopes.get(j).copied().unwrap_or(0.0);
+        let slope = slopes[j];
         for (distance, speed) in [(lambda - c, 1.0 - slope), (lambda + c, 1.0 + slope)] {
             // The one that has just left is at no distance, and on its way inwards.
-            if speed <= 1e-14 || (left == Some(j) && distance <= 1e-9 * lambda) {
+            if speed <= 1e-12 || (left == Some(j) && distance <= 1e-9 * lambda) {
                 continue;
             }
             let gap = distance.max(0.0) / speed;

@@ -1,3 +1,4 @@
+use crate::math::cholesky::Cholesky;
 use crate::math::dot;
 
 /// `min ½ vᵀ H v − 1ᵀ v` over `v ≥ 0`, by Lawson and Hanson's active set: add the variable with the steepest
@@ -32,30 +33,10 @@ pub(crate) fn nonnegative(h: &[f64], m: usize) -> Vec<f64> {
     v
 }
 
-/// Solves `H_FF x = 1` by Cholesky; `None` if it is singular.
+/// Solves `H_FF x = 1`; `None` if it is singular.
 fn solve_ones(h: &[f64], m: usize, free: &[usize]) -> Option<Vec<f64>> {
-    let n = free.len();
-    let mut l = vec![0.0; n * n];
-    for i in 0..n {
-        for j in 0..=i {
-            let sum = h[free[i] * m + free[j]] - (0..j).map(|s| l[i * n + s] * l[j * n + s]).sum::<f64>();
-            if i == j {
-                if sum <= 1e-10 * h[free[i] * m + free[i]] {
-                    return None;
-                }
-                l[i * n + i] = sum.sqrt();
-            } else {
-                l[i * n + j] = sum / l[j * n + j];
-            }
-        }
-    }
-    let mut x = vec![1.0; n];
-    for i in 0..n {
-        x[i] = (x[i] - (0..i).map(|j| l[i * n + j] * x[j]).sum::<f64>()) / l[i * n + i];
-    }
-    for i in (0..n).rev() {
-        x[i] = (x[i] - (i + 1..n).map(|j| l[j * n + i] * x[j]).sum::<f64>()) / l[i * n + i];
-    }
+    let mut x = vec![1.0; free.len()];
+    Cholesky::of(free.len(), |i, j| h[free[i] * m + free[j]])?.solve(&mut x);
     Some(x)
 }
 

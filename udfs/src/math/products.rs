@@ -21,7 +21,7 @@ pub(crate) struct Products {
     pub labels: usize,
     /// xⱼ · xⱼ
     pub energies: Vec<f64>,
-    /// Rows, or their weight.
+    /// Rows for a criterion that counts them: their weight, but no less than there are, for weights that are shares.
     pub rows: f64,
     /// Each column as a combination of design columns.
     combinations: Vec<Vec<(usize, f64)>>,
@@ -68,7 +68,16 @@ impl Products {
                     combination.iter().map(|(i, c)| c * gram.products[i * labels + q]).sum::<f64>() / label_length
                 };
                 let correlations = combinations.iter().flat_map(|c| (0..labels).map(move |q| correlation(c, q))).collect();
-                Self::finish(units, unit_of, correlations, labels, gram.weight, combinations, label_length, source)
+                Self::finish(
+                    units,
+                    unit_of,
+                    correlations,
+                    labels,
+                    gram.weight.max(gram.seen.rows as f64),
+                    combinations,
+                    label_length,
+                    source,
+                )
             }
             Data::Rows(rows) => {
                 let scales: Vec<f64> = rows.weights.iter().map(|weight| weight.sqrt()).collect();
@@ -90,7 +99,16 @@ impl Products {
                 let correlations =
                     columns.iter().flat_map(|column| labels.iter().map(|label| dot(column, label) / label_length)).collect();
                 let source = Source::Columns(columns);
-                Self::finish(units, unit_of, correlations, labels.len(), rows.weight(), combinations, label_length, source)
+                Self::finish(
+                    units,
+                    unit_of,
+                    correlations,
+                    labels.len(),
+                    rows.weight().max(rows.rows() as f64),
+                    combinations,
+                    label_length,
+                    source,
+                )
             }
         }
     }

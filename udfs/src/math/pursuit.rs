@@ -63,6 +63,9 @@ impl<'a> Pursuit<'a> {
     pub fn projection(&self, unit: usize) -> f64 {
         let columns = self.products.units[unit].clone();
         if columns.len() == 1 {
+            if !self.is_open(columns.start) {
+                return 0.0;
+            }
             return (self.squared_correlation(columns.start) / self.energies[columns.start]).sqrt();
         }
         let mut trial = Pursuit {
@@ -158,7 +161,7 @@ impl<'a> Pursuit<'a> {
 
     /// The extended Bayesian information criterion of Chen and Chen (2008), with the γ that Luo and Chen (2014) use
     /// to stop sequential LASSO. Smaller is better.
-    fn ebic(&self) -> f64 {
+    pub fn ebic(&self) -> f64 {
         let (n, d, s) = (self.products.rows, self.products.columns() as f64, self.columns.len() as f64);
         let gamma = if d > 1.0 { (1.0 - n.ln() / (2.0 * d.ln())).max(0.0) } else { 0.0 };
         let choose: f64 = (0..self.columns.len()).map(|i| ((d - i as f64) / (i as f64 + 1.0)).ln()).sum();
@@ -173,11 +176,11 @@ struct Auto {
 }
 
 /// Units without an improvement of the criterion after which `k => 'auto'` looks no further.
-const PATIENCE: usize = 25;
+pub(crate) const PATIENCE: usize = 25;
 
 impl Auto {
-    fn new(problem: &Problem, pursuit: &Pursuit<'_>) -> Option<Self> {
-        problem.k.is_none().then(|| Self { best: pursuit.ebic(), size: 0 })
+    fn new(k: Option<usize>, pursuit: &Pursuit<'_>) -> Option<Self> {
+        k.is_none().then(|| Self { best: pursuit.ebic(), size: 0 })
     }
 
     /// Judges the set after another unit; `false` when looking further is pointless.
@@ -204,7 +207,7 @@ pub(crate) fn pursue(
     let mut ranking = Ranking::default();
     let mut open: Vec<usize> = (0..problem.units.len()).filter(|unit| !products.units[*unit].is_empty()).collect();
     let most = problem.k.unwrap_or(open.len());
-    let mut auto = Auto::new(problem, &pursuit);
+    let mut auto = Auto::new(problem.k, &pursuit);
     let mut forced = problem.must_include.iter().filter(|unit| !products.units[**unit].is_empty());
     while ranking.choices.len() < most {
         run.step(ranking.choices.len(), most)?;
@@ -216,7 +219,8 @@ pub(crate) fn pursue(
                 next(&pursuit, &open)?
             }
         };
-        let Some((unit, score)) = choice else { break };
+        // A unit that explains nothing is no choice, unless somebody asked for it.
+        let Some((unit, score)) = choice.filter(|(_, score)| forced.is_some() || *score > f64::EPSILON) else { break };
         open.retain(|other| *other != unit);
         ranking.choices.push(take(&mut pursuit, ranking.choices.len() + 1, unit, score));
         if auto.as_mut().is_some_and(|auto| !auto.goes_on(&pursuit, ranking.choices.len(), forced.is_some())) {
@@ -228,13 +232,19 @@ pub(crate) fn pursue(
     Ok(ranking)
 }
 
-/// The ranking for units in a given order: what each adds to the fit of those before it. `k => 'auto'` keeps the best
-/// beginning.
-pub(crate) fn explain(problem: &Problem, products: &Products, run: &Run, order: &[(usize, f64)]) -> Result<Ranking> {
+/// The ranking for the first `k` units of an order: what each adds to the fit of those before it. Without `k` the best beginning
+/// is kept.
+pub(crate) fn explain(
+    problem: &Problem,
+    products: &Products,
+    run: &Run,
+    order: &[(usize, f64)],
+    k: Option<usize>,
+) -> Result<Ranking> {
     let mut pursuit = Pursuit::new(products);
     let mut ranking = Ranking::default();
-    let mut auto = Auto::new(problem, &pursuit);
-    for (at, (unit, score)) in order.iter().enumerate().take(problem.k.unwrap_or(order.len())) {
+    let mut auto = Auto::new(k, &pursuit);
+    for (at, (unit, score)) in order.iter().enumerate().take(k.unwrap_or(order.len())) {
         run.step(at, order.len())?;
         ranking.choices.push(take(&mut pursuit, at + 1, *unit, *score));
         if auto.as_mut().is_some_and(|auto| !auto.goes_on(&pursuit, at + 1, problem.must_include.contains(unit))) {

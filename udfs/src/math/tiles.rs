@@ -4,25 +4,34 @@
 //! right side of the product: a tile of twelve by twelve is three register blocks of four by twelve. Only tiles on
 //! or above the diagonal are computed, and appending a column never moves an earlier one.
 
+use rayon::prelude::*;
+
 /// Columns in a strip.
-pub const WIDTH: usize = 12;
-/// Rows packed at a time: a strip of them fills most of a first-level cache.
-pub const ROWS: usize = 256;
+const WIDTH: usize = 12;
+/// Rows packed at a time: two strips of them fit into a first-level cache, the strips of some 800 columns into a second-level one.
+const ROWS: usize = 128;
 const TILE: usize = WIDTH * WIDTH;
-/// Strips of the left side that stay in the second-level cache while the right side passes by.
-const LEFT_STRIPS: usize = 8;
+/// Numbers in a cache line.
+const LINE: usize = 8;
+/// Columns from which on it pays to spread a block over threads.
+const PARALLEL_COLUMNS: usize = 100;
 
 /// Up to [`ROWS`] rows of a growing number of columns, and the sum of their products so far.
 #[derive(Debug, Default, Clone)]
 pub struct Tiles {
     columns: usize,
-    /// `packed[(strip * ROWS + row) * WIDTH + lane]`
+    /// `packed[aligned + (strip * ROWS + row) * WIDTH + lane]`
     packed: Vec<f64>,
+    /// Where the first element stands that a vector register can be loaded from without crossing a cache line.
+    aligned: usize,
     /// Tile (left, right), left ≤ right, at `right (right + 1) / 2 + left`.
     sums: Vec<f64>,
 }
 
 impl Tiles {
+    /// Rows that can be packed at a time.
+    pub const ROWS: usize = ROWS;
+
     pub fn columns(&self) -> usize {
         self.columns
     }
@@ -31,15 +40,20 @@ impl Tiles {
     pub fn grow(&mut self, columns: usize) {
         let strips = columns.div_ceil(WIDTH);
         self.columns = self.columns.max(columns);
-        if self.packed.len() < strips * ROWS * WIDTH {
-            self.packed.resize(strips * ROWS * WIDTH, 0.0);
+        if self.sums.len() < strips * (strips + 1) / 2 * TILE {
+            let mut packed = vec![0.0; strips * ROWS * WIDTH + LINE];
+            let aligned = packed.as_ptr().align_offset(LINE * size_of::<f64>()).min(LINE);
+            let before = self.packed.get(self.aligned..).unwrap_or(&[]);
+            let used = before.len().min(packed.len() - LINE);
+            packed[aligned..aligned + used].copy_from_slice(&before[..used]);
+            (self.packed, self.aligned) = (packed, aligned);
             self.sums.resize(strips * (strips + 1) / 2 * TILE, 0.0);
         }
     }
 
     /// Packs `values`, from row 0, as column `column`.
     pub fn set(&mut self, column: usize, values: impl Iterator<Item = f64>) {
-        let start = column / WIDTH * ROWS * WIDTH + column % WIDTH;
+        let start = self.aligned + column / WIDTH * ROWS * WIDTH + column % WIDTH;
         for (slot, value) in self.packed[start..].iter_mut().step_by(WIDTH).zip(values.take(ROWS)) {
             *slot = value;
         }
@@ -47,22 +61,30 @@ impl Tiles {
 
     /// Packs one value.
     pub fn set_one(&mut self, column: usize, row: usize, value: f64) {
-        self.packed[(column / WIDTH * ROWS + row) * WIDTH + column % WIDTH] = value;
+        self.packed[self.aligned + (column / WIDTH * ROWS + row) * WIDTH + column % WIDTH] = value;
     }
 
-    /// Adds the products of the first `rows` packed rows.
+    /// Adds the products of the first `rows` packed rows. Every tile is summed by one thread in one order, so that the
+    /// number of threads does not show.
     pub fn accumulate(&mut self, rows: usize) {
         let strips = self.columns.div_ceil(WIDTH);
-        let kernel = kernel();
-        for first in (0..strips).step_by(LEFT_STRIPS) {
-            for right in first..strips {
-                for left in first..(first + LEFT_STRIPS).min(right + 1) {
-                    let a = &self.packed[left * ROWS * WIDTH..][..rows * WIDTH];
-                    let b = &self.packed[right * ROWS * WIDTH..][..rows * WIDTH];
-                    let at = (right * (right + 1) / 2 + left) * TILE;
-                    kernel(a, b, (&mut self.sums[at..at + TILE]).try_into().expect("a tile has TILE elements"));
-                }
+        let (kernel, packed) = (kernel(), &self.packed[self.aligned..]);
+        let column_of_tiles = |(right, sums): (usize, &mut [f64])| {
+            let strip = |at: usize| &packed[at * ROWS * WIDTH..][..rows * WIDTH];
+            for (left, sums) in sums.as_chunks_mut::<TILE>().0.iter_mut().enumerate() {
+                kernel(strip(left), strip(right), sums);
             }
+        };
+        let mut rest = &mut self.sums[..];
+        let columns_of_tiles = (0..strips).map(|right| {
+            let (sums, after) = std::mem::take(&mut rest).split_at_mut((right + 1) * TILE);
+            rest = after;
+            (right, sums)
+        });
+        if self.columns < PARALLEL_COLUMNS {
+            columns_of_tiles.for_each(column_of_tiles);
+        } else {
+            columns_of_tiles.collect::<Vec<_>>().into_par_iter().rev().for_each(column_of_tiles);
         }
     }
 
@@ -86,7 +108,7 @@ impl Tiles {
     /// What [`Self::bytes`] will be with so many columns.
     pub fn bytes_for(columns: usize) -> usize {
         let strips = columns.div_ceil(WIDTH);
-        (strips * ROWS * WIDTH + strips * (strips + 1) / 2 * TILE) * size_of::<f64>()
+        (strips * ROWS * WIDTH + LINE + strips * (strips + 1) / 2 * TILE) * size_of::<f64>()
     }
 }
 
@@ -113,36 +135,32 @@ fn portable(a: &[f64], b: &[f64], sums: &mut [f64; TILE]) {
     }
 }
 
-/// The same with twelve vector registers of sums: four values of `a` against twelve of `b` in each step.
+/// The same with nine vector registers of sums: three values of `a` against twelve of `b` in each step. Four against twelve
+/// would need every register there is, and what the compiler then keeps in memory halves the speed.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 fn avx2(a: &[f64], b: &[f64], sums: &mut [f64; TILE]) {
     use std::arch::x86_64::*;
+    const LEFT: usize = 3;
     let (a, b) = (a.as_chunks::<WIDTH>().0, b.as_chunks::<WIDTH>().0);
-    for part in 0..3 {
-        let mut block = [[_mm256_setzero_pd(); 3]; 4];
+    for (part, sums) in sums.as_chunks_mut::<{ LEFT * WIDTH }>().0.iter_mut().enumerate() {
+        let mut block = [[_mm256_setzero_pd(); 3]; LEFT];
         for (a, b) in a.iter().zip(b) {
             // SAFETY: `b` is an array of twelve f64, so three loads of four stay inside it.
             let right = unsafe {
                 let b = b.as_ptr();
                 [_mm256_loadu_pd(b), _mm256_loadu_pd(b.add(4)), _mm256_loadu_pd(b.add(8))]
             };
-            for i in 0..4 {
-                let left = _mm256_set1_pd(a[part * 4 + i]);
+            for i in 0..LEFT {
+                let left = _mm256_set1_pd(a[part * LEFT + i]);
                 for j in 0..3 {
                     block[i][j] = _mm256_fmadd_pd(left, right[j], block[i][j]);
                 }
             }
         }
-        for (i, row) in block.iter().enumerate() {
-            for (j, sum) in row.iter().enumerate() {
-                let at = (part * 4 + i) * WIDTH + j * 4;
-                // SAFETY: `at + 4` is at most TILE.
-                unsafe {
-                    let slot = sums.as_mut_ptr().add(at);
-                    _mm256_storeu_pd(slot, _mm256_add_pd(_mm256_loadu_pd(slot), *sum));
-                }
-            }
+        for (sum, slot) in block.as_flattened().iter().zip(sums.as_chunks_mut::<4>().0) {
+            // SAFETY: `slot` is an array of four f64.
+            unsafe { _mm256_storeu_pd(slot.as_mut_ptr(), _mm256_add_pd(_mm256_loadu_pd(slot.as_ptr()), *sum)) };
         }
     }
 }

@@ -1,3 +1,4 @@
+use crate::math::cholesky::Cholesky;
 use crate::math::products::Products;
 use crate::math::pursuit::{Pursuit, pursue};
 use crate::{Check, Problem, Ranking, Result, Run, Selector, choice, selector};
@@ -39,7 +40,7 @@ selector! {
         /// What predicts the label from the attended features.
         model: Model = Model::Linear;
         /// How far below the vanishing point the penalty is set, as a share of it.
-        closeness: f64 = 0.001, Check::Between(0.000001, 0.1);
+        closeness: f64 = 0.001, Check::Between(0.0001, 0.01);
     }
 }
 
@@ -191,22 +192,13 @@ fn solve_ridge(
     b: impl Fn(usize, usize) -> f64,
     x: &mut [f64],
 ) {
-    let mut l = vec![0.0; n * n];
-    for i in 0..n {
-        for j in 0..=i {
-            let diagonal = if i == j { ridge } else { 0.0 };
-            let sum = a(i, j) + diagonal - (0..j).map(|s| l[i * n + s] * l[j * n + s]).sum::<f64>();
-            l[i * n + j] = if i == j { sum.sqrt() } else { sum / l[j * n + j] };
-        }
-    }
+    let factor = Cholesky::of(n, |i, j| a(i, j) + if i == j { ridge } else { 0.0 });
+    let factor = factor.expect("a ridge of the size of the correlations keeps the matrix far from singular");
+    let mut column = vec![0.0; n];
     for side in 0..sides {
-        for i in 0..n {
-            x[i * sides + side] = (b(i, side) - (0..i).map(|j| l[i * n + j] * x[j * sides + side]).sum::<f64>()) / l[i * n + i];
-        }
-        for i in (0..n).rev() {
-            x[i * sides + side] =
-                (x[i * sides + side] - (i + 1..n).map(|j| l[j * n + i] * x[j * sides + side]).sum::<f64>()) / l[i * n + i];
-        }
+        column.iter_mut().enumerate().for_each(|(i, value)| *value = b(i, side));
+        factor.solve(&mut column);
+        column.iter().enumerate().for_each(|(i, value)| x[i * sides + side] = *value);
     }
 }
 

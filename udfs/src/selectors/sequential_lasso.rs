@@ -50,10 +50,13 @@ impl Selector for SequentialLasso {
                 let Some((at, lambda)) = argmax(open.iter().map(|unit| Some(pursuit.correlation(*unit)))) else {
                     return Ok(None);
                 };
-                let tied: Vec<usize> =
-                    open.iter().copied().filter(|unit| pursuit.correlation(*unit) >= lambda * (1.0 - TIE.sqrt())).collect();
+                if lambda <= f64::EPSILON {
+                    return Ok(None);
+                }
+                let is_tied = |unit: &usize| pursuit.correlation(*unit) >= lambda * (1.0 - 8.0 * TIE);
+                let tied: Vec<usize> = open.iter().copied().filter(is_tied).collect();
                 let unit = if tied.len() > 1 { first_to_enter(pursuit, &tied) } else { open[at] };
-                Ok(Some((unit, lambda)))
+                Ok(Some((unit, pursuit.correlation(unit))))
             },
         )
     }
