@@ -49,7 +49,7 @@ def run(command):
 
 
 def generate(rows, columns):
-    """A float32 table with a planted label, written in row groups of 500,000."""
+    """A float32 table with a planted label, in row groups of 100,000."""
     import numpy as np
 
     path = os.path.join(HERE, "data", f"planted_{rows}x{columns}.parquet")
@@ -59,8 +59,8 @@ def generate(rows, columns):
     random = np.random.default_rng(0)
     schema = pa.schema([(f"c{j}", pa.float32()) for j in range(columns)] + [("label", pa.float32())])
     with pq.ParquetWriter(path + ".part", schema) as writer:
-        for _ in range(0, rows, 500_000):
-            x = random.standard_normal((min(500_000, rows), columns), dtype=np.float32)
+        for _ in range(0, rows, 100_000):
+            x = random.standard_normal((min(100_000, rows), columns), dtype=np.float32)
             y = x[:, :10] @ np.linspace(3, 1, 10, dtype=np.float32) + random.standard_normal(len(x), dtype=np.float32)
             writer.write_table(pa.table([*x.T, y], schema=schema))
     os.rename(path + ".part", path)

@@ -6,10 +6,11 @@ use pursuit_udfs::{Declared, Spec, did_you_mean, selectors};
 
 use crate::catalog::{SelectorOptionsFunction, SelectorsFunction};
 use crate::function::SelectFunction;
-use crate::gram::{GramFunction, GramMerge, GramSummary, SelectFrom};
+use crate::gram::{GramFunction, GramMerge, GramSummary};
 use crate::planner::SelectPlanner;
 use crate::progress::Progress;
 use crate::samples;
+use crate::select_from::SelectFrom;
 
 /// The selectors, ready to be registered with a session.
 #[derive(Debug)]
@@ -50,10 +51,10 @@ impl Engine {
     /// Makes every selector a table function of the session, and registers what they need.
     pub fn register(&self, ctx: &SessionContext) -> Result<()> {
         let registry = Arc::new(Registry { selectors: self.selectors.clone() });
-        ctx.register_udaf(GramFunction::new(self.progress()));
-        ctx.register_udaf(GramMerge::new());
-        ctx.register_udf(SelectFrom::new(Arc::clone(&registry), self.progress()));
-        ctx.register_udf(GramSummary::new());
+        ctx.register_udaf(GramFunction::udaf(self.progress()));
+        ctx.register_udaf(GramMerge::udaf());
+        ctx.register_udf(SelectFrom::udf(Arc::clone(&registry), self.progress()));
+        ctx.register_udf(GramSummary::udf());
         for spec in &self.selectors {
             let function = Arc::new(SelectFunction::new(Arc::clone(spec), Arc::clone(&registry), self.progress()));
             for name in spec.aliases.iter().chain([&spec.name]) {

@@ -32,6 +32,9 @@ use crate::columns::Batch;
 use crate::error::named;
 use crate::progress::{Active, Progress};
 
+/// The rows of each group; without `partition_by` there is one, without a key.
+type Groups = BTreeMap<Option<OwnedRow>, RowsBuilder>;
+
 /// Collects its input's rows and runs a selector on them.
 #[derive(Debug, Clone)]
 pub(crate) struct SelectExec {
@@ -199,11 +202,11 @@ impl SelectExec {
         memory: &Arc<Memory>,
         active: &Arc<Active>,
         converter: &Option<Arc<RowConverter>>,
-    ) -> Result<BTreeMap<Option<OwnedRow>, RowsBuilder>> {
+    ) -> Result<Groups> {
         // Files must not move between partitions while they are read, or the order of the rows would depend on the weather.
         let context = steady(context);
         // Dropping the set ends the reads.
-        let mut reads: JoinSet<Result<(usize, BTreeMap<Option<OwnedRow>, RowsBuilder>)>> = JoinSet::new();
+        let mut reads: JoinSet<Result<(usize, Groups)>> = JoinSet::new();
         for partition in 0..self.input.output_partitioning().partition_count() {
             let mut stream = self.input.execute(partition, Arc::clone(&context))?;
             let (selection, memory, active, converter) =
@@ -224,7 +227,7 @@ impl SelectExec {
             let (partition, groups) = read.map_err(|error| exec_datafusion_err!("reading failed: {error}"))??;
             parts.insert(partition, groups);
         }
-        let mut groups: BTreeMap<Option<OwnedRow>, RowsBuilder> = BTreeMap::new();
+        let mut groups: Groups = BTreeMap::new();
         for (key, builder) in parts.into_values().flatten() {
             match groups.get_mut(&key) {
                 Some(first) => first.append(builder),
@@ -239,12 +242,7 @@ impl SelectExec {
         Ok(groups)
     }
 
-    fn push(
-        &self,
-        batch: &RecordBatch,
-        converter: Option<&RowConverter>,
-        groups: &mut BTreeMap<Option<OwnedRow>, RowsBuilder>,
-    ) -> Result<()> {
+    fn push(&self, batch: &RecordBatch, converter: Option<&RowConverter>, groups: &mut Groups) -> Result<()> {
         let plan = &self.call.plan;
         let columns: Vec<ArrayRef> = self.call.columns.iter().map(|at| Arc::clone(batch.column(*at))).collect();
         let mut add = |key: Option<OwnedRow>, columns: &[ArrayRef]| -> Result<()> {

@@ -13,8 +13,9 @@ use pursuit_udfs::{Settings, Value};
 use crate::answer;
 use crate::call::Call;
 use crate::engine::Registry;
-use crate::gram::{GramFunction, Order, SETTLED, SelectFrom};
+use crate::gram::{GramFunction, Order};
 use crate::progress::Progress;
+use crate::select_from::{SETTLED, SelectFrom};
 
 /// Names of our own inside the plan, which no column of a user has.
 const GRAM: &str = "gram()";
@@ -28,7 +29,7 @@ pub(crate) fn expand(input: LogicalPlan, call: &Call, registry: &Arc<Registry>, 
     // A constant argument of an aggregate is repeated for every row; a dictionary repeats a byte.
     let order = ScalarValue::Dictionary(Box::new(DataType::Int8), Box::new(ScalarValue::from(order)));
     let arguments = [lit(order)].into_iter().chain(call.columns.iter().map(column)).collect();
-    let gram = GramFunction::new(Arc::clone(progress)).call(arguments).alias(GRAM);
+    let gram = GramFunction::udaf(Arc::clone(progress)).call(arguments).alias(GRAM);
     let partitions: Vec<Expr> = call.partitions.iter().map(column).collect();
 
     let is_open = |name: &str| !SETTLED.contains(&name);
@@ -36,7 +37,7 @@ pub(crate) fn expand(input: LogicalPlan, call: &Call, registry: &Arc<Registry>, 
         call.settings.iter().filter(|(name, _)| is_open(name)).map(|(n, v)| (n.clone(), v.clone())).collect();
     let options = Value::Object(settings).to_string();
     let name = call.question.spec.name;
-    let ranking = SelectFrom::new(Arc::clone(registry), Arc::clone(progress)).call(vec![ident(GRAM), lit(name), lit(options)]);
+    let ranking = SelectFrom::udf(Arc::clone(registry), Arc::clone(progress)).call(vec![ident(GRAM), lit(name), lit(options)]);
 
     LogicalPlanBuilder::from(input.clone())
         .aggregate(partitions.clone(), vec![gram])?

@@ -1,20 +1,16 @@
-//! The moments path in four functions that any DataFusion host, and any cluster, can run.
+//! Second moments as a value: `gram` gathers them, `gram_merge` adds them up, `gram_summary` says what is in them.
 //!
-//! `gram` gathers second moments, `gram_merge` adds them up, `select_from` answers a question from them and
-//! `gram_summary` says what is in them. All are public: keep a gram in a table, merge yesterday's with today's, and select
-//! again without reading the data.
+//! Any DataFusion host, and any cluster, can run these. All are public: keep a gram in a table, merge yesterday's with
+//! today's, and select again (select_from.rs) without reading the data.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, StringArray, StructArray, UInt64Array};
-use datafusion::arrow::buffer::OffsetBuffer;
-use datafusion::arrow::compute::{cast, concat};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray, StructArray, UInt64Array};
+use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields};
-use datafusion::common::{exec_err, plan_err};
+use datafusion::common::plan_err;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::async_udf::{AsyncScalarUDF, AsyncScalarUDFImpl};
 use datafusion::logical_expr::expr::AggregateFunctionParams;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_name};
@@ -24,14 +20,11 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::scalar::ScalarValue;
-use pursuit_udfs::{Data, Feature, Label, LabelKind, Moments, Nulls, Plan, Reads, Settings, Spec, Task};
+use pursuit_udfs::{Feature, Label, LabelKind, Moments, Nulls, Plan, Task};
 
-use crate::answer;
 use crate::columns::{Batch, ColumnKind, kind};
-use crate::engine::Registry;
 use crate::error::named;
 use crate::progress::{Active, Progress};
-use crate::question::Question;
 
 /// `gram([order,] label, feature, …)`: second moments as one opaque value.
 ///
@@ -43,7 +36,7 @@ pub(crate) struct GramFunction {
 }
 
 impl GramFunction {
-    pub(crate) fn new(progress: Arc<Progress>) -> AggregateUDF {
+    pub(crate) fn udaf(progress: Arc<Progress>) -> AggregateUDF {
         AggregateUDF::from(Self { signature: Signature::variadic_any(Volatility::Immutable), progress })
     }
 }
@@ -63,7 +56,7 @@ pub(crate) struct GramMerge {
 }
 
 impl GramMerge {
-    pub(crate) fn new() -> AggregateUDF {
+    pub(crate) fn udaf() -> AggregateUDF {
         AggregateUDF::from(Self { signature: Signature::any(1, Volatility::Immutable) })
     }
 }
@@ -288,122 +281,6 @@ fn for_each_gram(array: &ArrayRef, function: &str, mut visit: impl FnMut(Moments
     Ok(())
 }
 
-/// `select_from(gram, selector [, options])`: a list of rankings' rows.
-///
-/// Asynchronous, because a selection may take seconds: the work goes to rayon, and dropping the query stops it.
-#[derive(Debug)]
-pub(crate) struct SelectFrom {
-    signature: Signature,
-    registry: Arc<Registry>,
-    progress: Arc<Progress>,
-}
-
-impl SelectFrom {
-    pub(crate) fn new(registry: Arc<Registry>, progress: Arc<Progress>) -> ScalarUDF {
-        let signature = Signature::one_of(
-            [2, 3].map(datafusion::logical_expr::TypeSignature::Any).to_vec(),
-            // Not evaluated while planning, however constant its arguments are.
-            Volatility::Volatile,
-        );
-        AsyncScalarUDF::new(Arc::new(Self { signature, registry, progress })).into_scalar_udf()
-    }
-
-    async fn select(&self, gram: &[u8], question: &Question, function: &str) -> Result<Vec<answer::Row>> {
-        let moments = Moments::from_bytes(gram).map_err(|error| named("select_from", error))?;
-        let data = move || Ok((Data::Gram(moments.finish()), moments.plan().clone()));
-        question.answer(Arc::clone(&self.progress), data).await.map_err(|error| named(function, error))
-    }
-}
-
-impl PartialEq for SelectFrom {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.registry, &other.registry)
-    }
-}
-impl Eq for SelectFrom {}
-impl Hash for SelectFrom {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.signature.hash(state);
-    }
-}
-
-pub(crate) fn ranking_type() -> DataType {
-    DataType::List(Arc::new(Field::new_list_field(DataType::Struct(answer::FIELDS.clone()), true)))
-}
-
-impl ScalarUDFImpl for SelectFrom {
-    fn name(&self) -> &str {
-        "select_from"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(ranking_type())
-    }
-
-    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        exec_err!("select_from: this host cannot run asynchronous functions")
-    }
-}
-
-#[async_trait]
-impl AsyncScalarUDFImpl for SelectFrom {
-    async fn invoke_async_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let grams = cast(&arrays[0], &DataType::LargeBinary)?;
-        let names = cast(&arrays[1], &DataType::Utf8)?;
-        let options = arrays.get(2).map(|options| cast(options, &DataType::Utf8)).transpose()?;
-        let mut offsets = vec![0];
-        let mut parts: Vec<Vec<ArrayRef>> = Vec::new();
-        for row in 0..grams.len() {
-            let mut length = 0;
-            if grams.is_valid(row) {
-                let name = names.as_string::<i32>().value(row);
-                let spec = self.registry.find(name).ok_or_else(|| self.registry.unknown("select_from", name))?;
-                let text = options
-                    .as_ref()
-                    .filter(|options| options.is_valid(row))
-                    .map_or("{}", |options| options.as_string::<i32>().value(row));
-                let question = question(spec, text)?;
-                let rows = self.select(grams.as_binary::<i64>().value(row), &question, question.spec.name).await?;
-                length = rows.len();
-                parts.push(answer::columns(&rows, question.spec.name));
-            }
-            offsets.push(offsets[row] + length as i32);
-        }
-        if parts.is_empty() {
-            parts.push(answer::columns(&[], ""));
-        }
-        let columns = (0..answer::FIELDS.len())
-            .map(|at| Ok(concat(&parts.iter().map(|part| part[at].as_ref()).collect::<Vec<_>>())?))
-            .collect::<Result<Vec<_>>>()?;
-        let rankings = StructArray::try_new(answer::FIELDS.clone(), columns, None)?;
-        let item = Arc::new(Field::new_list_field(DataType::Struct(answer::FIELDS.clone()), true));
-        let list = ListArray::try_new(item, OffsetBuffer::new(offsets.into()), Arc::new(rankings), grams.nulls().cloned())?;
-        Ok(ColumnarValue::Array(Arc::new(list)))
-    }
-}
-
-/// Options that a gram was made with, and that nobody can change afterwards.
-pub(crate) const SETTLED: [&str; 8] = ["task", "nulls", "max_levels", "max_classes", "weights", "exclude", "features", "reads"];
-
-fn question(spec: Arc<Spec>, options: &str) -> Result<Question> {
-    let name = spec.name;
-    if spec.reads == Reads::Rows {
-        return plan_err!("{name}: needs the rows, which a gram has not kept; write {name}(table, label => column)");
-    }
-    let settings: Settings = serde_json::from_str(options).map_err(|error| {
-        DataFusionError::Plan(format!("{name}: options must be a JSON object such as '{{\"k\": 5}}': {error}"))
-    })?;
-    if let Some(option) = SETTLED.iter().find(|option| settings.contains_key(**option)) {
-        return plan_err!("{name}: `{option}` was settled when the gram was made; leave it out, or make another gram");
-    }
-    Question::new(spec, &settings).map_err(|error| named(name, error))
-}
-
 /// `gram_summary(gram)`: what was read, as a struct.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct GramSummary {
@@ -411,7 +288,7 @@ pub(crate) struct GramSummary {
 }
 
 impl GramSummary {
-    pub(crate) fn new() -> ScalarUDF {
+    pub(crate) fn udf() -> ScalarUDF {
         ScalarUDF::from(Self { signature: Signature::any(1, Volatility::Immutable) })
     }
 
@@ -447,7 +324,8 @@ impl ScalarUDFImpl for GramSummary {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let grams = ColumnarValue::values_to_arrays(&args.args)?;
         let grams = cast(&grams[0], &DataType::LargeBinary)?;
-        let (mut texts, mut counts): ([Vec<Option<String>>; 2], [Vec<Option<u64>>; 7]) = Default::default();
+        let mut texts: [Vec<Option<String>>; 2] = Default::default();
+        let mut counts: [Vec<Option<u64>>; 7] = Default::default();
         for bytes in grams.as_binary::<i64>().iter() {
             let Some(bytes) = bytes else {
                 texts.iter_mut().for_each(|column| column.push(None));

@@ -34,6 +34,7 @@ mod planner;
 mod progress;
 mod question;
 mod samples;
+mod select_from;
 pub mod shell;
 mod table;
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use datafusion::arrow::array::{ArrayRef, Float64Array, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::common::runtime::SpawnedTask;
 use datafusion::datasource::MemTable;
 use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::GreedyMemoryPool;
@@ -155,10 +156,10 @@ async fn dropping_the_query_stops_the_selection() {
         let ctx = SessionContext::new();
         Engine::default().with::<Patience>().with_samples().register(&ctx).unwrap();
         let sql = format!("SELECT * FROM patience('sample.iris', label => 'label', k => 1, reads => '{reads}')");
-        let running = tokio::spawn(async move { query(&ctx, &sql).await.map(|_| ()) });
-        tokio::task::spawn_blocking(move || started.recv().unwrap()).await.unwrap();
-        running.abort();
-        let stopped = tokio::task::spawn_blocking(move || stopped.recv_timeout(Duration::from_millis(100))).await.unwrap();
+        let running = SpawnedTask::spawn(async move { query(&ctx, &sql).await.map(|_| ()) });
+        SpawnedTask::spawn_blocking(move || started.recv().unwrap()).await.unwrap();
+        drop(running);
+        let stopped = SpawnedTask::spawn_blocking(move || stopped.recv_timeout(Duration::from_millis(100))).await.unwrap();
         assert!(stopped.is_ok(), "{reads}: still running");
     }
 }

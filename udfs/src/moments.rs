@@ -710,7 +710,8 @@ impl Scratch {
             }
         }
         let values = &self.values[..rows];
-        let complete = values.iter().all(|value| is_value(*value));
+        // Not `all`, which stops at the first and so cannot use vector registers.
+        let complete = values.iter().fold(true, |complete, value| complete & is_value(*value));
         if self.centres.len() <= column {
             self.centres.resize(column + 1, None);
         }
