@@ -1,7 +1,8 @@
-//! The kernels that selections spend their time in, one core, against other libraries in the same run.
+//! The kernels that selections spend their time in, against other libraries in the same run.
 //!
 //! `gram` is XᵀX of a batch of rows: ours packs and multiplies strips and computes one triangle, the rivals are general
-//! matrix products that compute both (matrixmultiply) or one (faer). Throughput counts the multiplications and additions of one triangle as
+//! matrix products that compute both (matrixmultiply) or one (faer), on one core. Ours spreads wide blocks over threads;
+//! `RAYON_NUM_THREADS=1` keeps it to one core too. Throughput counts the multiplications and additions of one triangle as
 //! "elements", so that element/s is flop/s.
 
 use std::hint::black_box;

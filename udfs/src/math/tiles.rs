@@ -13,8 +13,8 @@ const ROWS: usize = 128;
 const TILE: usize = WIDTH * WIDTH;
 /// Numbers in a cache line.
 const LINE: usize = 8;
-/// Columns from which on it pays to spread a block over threads.
-const PARALLEL_COLUMNS: usize = 100;
+/// Columns from which on a block is worth waking another thread for.
+const PARALLEL_COLUMNS: usize = 300;
 
 /// Up to [`ROWS`] rows of a growing number of columns, and the sum of their products so far.
 #[derive(Debug, Default, Clone)]
