@@ -115,10 +115,9 @@ impl Input<'_> {
             return Ok(at);
         }
         let hint = did_you_mean(name, &names);
-        let separator = if hint.is_empty() { ";" } else { "" };
         let place = self.table.map_or("the subquery".to_string(), |table| format!("`{table}`"));
         let of = option.map_or(String::new(), |option| format!(" for `{option}`"));
-        Err(Error::call(format!("no column `{name}`{of} in {place}{hint}{separator} columns are {}", name_list(&names))))
+        Err(Error::call(format!("no column `{name}`{of} in {place}{hint} columns are {}", name_list(&names))))
     }
 
     fn has_unique_names(&self) -> Result<()> {
@@ -149,9 +148,8 @@ fn candidates(input: &Input<'_>, reserved: &BTreeSet<usize>, question: &Question
         for pattern in patterns {
             if !names.iter().any(|name| matches(pattern, name)) {
                 let hint = did_you_mean(pattern, &names);
-                let separator = if hint.is_empty() { ";" } else { "" };
                 return Err(Error::call(format!(
-                    "`{option}` matches no column: `{pattern}`{hint}{separator} columns are {}",
+                    "`{option}` matches no column: `{pattern}`{hint} columns are {}",
                     name_list(&names)
                 )));
             }

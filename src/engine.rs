@@ -88,10 +88,6 @@ impl Registry {
     pub(crate) fn unknown(&self, function: &str, name: &str) -> DataFusionError {
         let names: Vec<&str> = self.selectors.iter().map(|spec| spec.name).collect();
         let hint = did_you_mean(name, &names);
-        let separator = if hint.is_empty() { ";" } else { "" };
-        DataFusionError::Plan(format!(
-            "{function}: no selector named `{name}`{hint}{separator} selectors are {}",
-            names.join(", ")
-        ))
+        DataFusionError::Plan(format!("{function}: no selector named `{name}`{hint} selectors are {}", names.join(", ")))
     }
 }

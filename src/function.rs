@@ -170,8 +170,7 @@ impl SelectFunction {
         let hint = did_you_mean(name, &names);
         let list =
             if names.is_empty() { " there are no tables yet".to_string() } else { format!(" tables are {}", name_list(&names)) };
-        let separator = if hint.is_empty() { ";" } else { "" };
-        self.error(format!("no table or view named `{name}`{hint}{separator}{list}"))
+        self.error(format!("no table or view named `{name}`{hint}{list}"))
     }
 
     /// A table of `feature, feature_group` as a map. It names the units, which planning must know, so it is read now.

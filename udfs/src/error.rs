@@ -62,7 +62,8 @@ pub fn name_list<S: AsRef<str>>(names: &[S]) -> String {
     text
 }
 
-/// ``; did you mean `label`?`` when one of `names` is close to `word`, otherwise nothing.
+/// What stands between a name that is unknown and the list of those that are: ``; did you mean `label`?`` when one of `names` is
+/// close to `word`, otherwise a semicolon.
 pub fn did_you_mean<S: AsRef<str>>(word: &str, names: &[S]) -> String {
     let near = names
         .iter()
@@ -71,7 +72,7 @@ pub fn did_you_mean<S: AsRef<str>>(word: &str, names: &[S]) -> String {
         .filter(|(distance, name)| *distance <= 1 + name.chars().count().min(word.chars().count()) / 4);
     match near {
         Some((_, name)) => format!("; did you mean `{name}`?"),
-        None => String::new(),
+        None => ";".to_string(),
     }
 }
 
@@ -103,7 +104,7 @@ mod tests {
     fn suggests_only_what_is_close() {
         assert_eq!(did_you_mean("lable", &["age", "label"]), "; did you mean `label`?");
         assert_eq!(did_you_mean("kk", &["k", "seed"]), "; did you mean `k`?");
-        assert_eq!(did_you_mean("colour", &["age", "label"]), "");
+        assert_eq!(did_you_mean("colour", &["age", "label"]), ";");
     }
 
     #[test]

@@ -6,8 +6,15 @@ use serde::{Deserialize, Serialize};
 use crate::common::Nulls;
 use crate::math::double::Double;
 use crate::math::tiles::Tiles;
-use crate::problem::{Block, Class, DesignColumn, Label, NO_LEVEL, Numbers, Plan, Seen, is_value};
+use crate::problem::{Block, Class, NO_LEVEL, Numbers, Plan, Seen, is_value};
 use crate::{Error, Result};
+
+mod gram;
+mod scratch;
+
+pub(crate) use gram::CONSTANT;
+pub use gram::Gram;
+use scratch::Scratch;
 
 /// Second moments of a table, gathered in one pass and mergeable: everything a linear selector needs.
 ///
@@ -52,22 +59,6 @@ struct Places {
     number: Vec<Option<usize>>,
     null: Vec<Option<usize>>,
     levels: Vec<BTreeMap<String, usize>>,
-}
-
-/// Buffers of one batch.
-#[derive(Debug, Clone, Default)]
-struct Scratch {
-    tiles: Tiles,
-    /// What was subtracted from each number in this batch; `None` until it has a value.
-    centres: Vec<Option<f64>>,
-    values: Vec<f64>,
-    labels: Vec<f64>,
-    /// Rows of the current block that count.
-    kept: Vec<usize>,
-    /// Square roots of their weights; empty when all are 1.
-    scales: Vec<f64>,
-    /// Classes of an integer label that are no longer wanted.
-    classes_given_up: bool,
 }
 
 const MAGIC: &[u8; 8] = b"pursuit1";
@@ -491,130 +482,6 @@ impl Moments {
         self.places = Places::of(&self.columns, self.plan.features.len(), false);
         self.scratch = Scratch::default();
     }
-
-    fn origin(&self, column: usize) -> f64 {
-        self.origins.get(column).copied().flatten().unwrap_or(0.0)
-    }
-
-    /// The moments centred, NULLs filled, levels and classes in order: ready for a selector.
-    pub fn finish(&self) -> Gram {
-        let total = |i: usize, j: usize| self.totals.get(entry(i, j)).copied().unwrap_or_default();
-        let weight = total(0, 0);
-        // A filled column is `x + mean · null`, and its moments follow from those of `x` and `null`.
-        let mut filled: Vec<Filled> = Vec::new();
-        let mut design = Vec::new();
-        let mut add = |column: usize, null: Option<usize>, feature: usize, is_number: bool| {
-            let known = null.map_or(weight, |null| weight - total(0, null));
-            let mean = if known.value() > 0.0 { total(0, column).divided_by(known) } else { Double::default() };
-            filled.push(Filled { column, null: null.map(|null| (null, mean)) });
-            design.push(DesignColumn { feature, is_number });
-        };
-        for feature in 0..self.plan.features.len() {
-            let null = self.places.null[feature];
-            if let Some(column) = self.places.number[feature] {
-                add(column, null, feature, true);
-            }
-            for column in self.places.levels[feature].values() {
-                add(*column, null, feature, false);
-            }
-            if let (Nulls::Indicator, Some(null)) = (self.plan.nulls, null) {
-                add(null, None, feature, false);
-            }
-        }
-        let label = self.plan.decide(self.places.classes.as_ref(), self.seen.rows);
-        let label_columns: Vec<usize> = match (&label, &self.places.classes) {
-            (Label::Classes(_), Some(classes)) => classes.values().copied().collect(),
-            _ => self.places.label.into_iter().collect(),
-        };
-        let label_columns: Vec<Filled> = label_columns
-            .get(label.columns())
-            .unwrap_or(&[])
-            .iter()
-            .map(|column| Filled { column: *column, null: None })
-            .collect();
-
-        let product = |a: &Filled, b: &Filled| {
-            let mut sum = total(a.column, b.column);
-            if let Some((null, mean)) = a.null {
-                sum += mean * total(null, b.column);
-            }
-            if let Some((null, mean)) = b.null {
-                sum += mean * total(a.column, null);
-            }
-            if let (Some((null_a, mean_a)), Some((null_b, mean_b))) = (a.null, b.null) {
-                sum += mean_a * mean_b * total(null_a, null_b);
-            }
-            sum
-        };
-        let one = Filled { column: 0, null: None };
-        let sums: Vec<Double> = filled.iter().map(|column| product(column, &one)).collect();
-        let label_sums: Vec<Double> = label_columns.iter().map(|column| product(column, &one)).collect();
-        let centred = |raw: Double, a: Double, b: Double| (raw - (a * b).divided_by(weight)).value();
-        let d = filled.len();
-        let mut matrix = vec![0.0; d * d];
-        let mut products = vec![0.0; d * label_columns.len()];
-        if weight.value() > 0.0 {
-            for i in 0..d {
-                let raw = product(&filled[i], &filled[i]);
-                let energy = centred(raw, sums[i], sums[i]);
-                // No more spread than rounding would give a constant.
-                let origin = self.origin(filled[i].column);
-                if energy <= CONSTANT * (raw.value() + weight.value() * origin * origin) {
-                    continue;
-                }
-                matrix[i * d + i] = energy;
-                for j in 0..i {
-                    if matrix[j * d + j] > 0.0 {
-                        let value = centred(product(&filled[i], &filled[j]), sums[i], sums[j]);
-                        matrix[i * d + j] = value;
-                        matrix[j * d + i] = value;
-                    }
-                }
-                for (q, column) in label_columns.iter().enumerate() {
-                    products[i * label_columns.len() + q] = centred(product(&filled[i], column), sums[i], label_sums[q]);
-                }
-            }
-        }
-        let mut label_energy = 0.0;
-        for (column, sum) in label_columns.iter().zip(&label_sums) {
-            let raw = product(column, column);
-            let energy = if weight.value() > 0.0 { centred(raw, *sum, *sum) } else { 0.0 };
-            let origin = self.origin(column.column);
-            let size = raw.value() + weight.value() * origin * origin;
-            label_energy += if energy <= CONSTANT * size { 0.0 } else { energy };
-        }
-        Gram { design, label, seen: self.seen.clone(), weight: weight.value(), matrix, products, label_energy }
-    }
-}
-
-/// Relative spread below which a column is constant: a hundred times the rounding of an f64, squared.
-pub(crate) const CONSTANT: f64 = 1e-28;
-
-/// Centred second moments of the design and of the label.
-#[derive(Debug, Clone)]
-pub struct Gram {
-    pub design: Vec<DesignColumn>,
-    pub label: Label,
-    pub seen: Seen,
-    /// Sum of the row weights.
-    pub weight: f64,
-    /// `matrix[i * columns + j]` = Σ w (xᵢ − x̄ᵢ)(xⱼ − x̄ⱼ); a constant column is all zeros.
-    pub matrix: Vec<f64>,
-    /// `products[i * label columns + q]` = Σ w (xᵢ − x̄ᵢ)(y_q − ȳ_q)
-    pub products: Vec<f64>,
-    /// Σ_q Σ w (y_q − ȳ_q)²
-    pub label_energy: f64,
-}
-
-impl Gram {
-    pub(crate) fn label_varies(&self) -> bool {
-        self.label_energy > 0.0
-    }
-}
-
-struct Filled {
-    column: usize,
-    null: Option<(usize, Double)>,
 }
 
 /// Codes of this batch → columns, so that a text is looked up once and not once a row.
@@ -673,79 +540,6 @@ impl Places {
             Column::Level(feature, level) => self.levels[*feature].get(level).copied(),
         }
     }
-}
-
-impl Scratch {
-    /// Columns that are 0 unless flagged.
-    fn clear_flags(&mut self, columns: &[Column]) {
-        let rows = self.kept.len();
-        for (at, column) in columns.iter().enumerate() {
-            if matches!(column, Column::Class(_) | Column::Null(_) | Column::Level(..)) {
-                self.tiles.set(at, std::iter::repeat_n(0.0, rows));
-            }
-        }
-    }
-
-    fn set_ones(&mut self) {
-        if self.scales.is_empty() {
-            self.tiles.set(0, std::iter::repeat_n(1.0, self.kept.len()));
-        } else {
-            self.tiles.set(0, self.scales.iter().copied());
-        }
-    }
-
-    fn flag(&mut self, column: usize, position: usize) {
-        let scale = self.scales.get(position).copied().unwrap_or(1.0);
-        self.tiles.set_one(column, position, scale);
-    }
-
-    /// Packs `values` of the kept rows, centred and weighted; a missing one becomes 0. Returns whether none was missing.
-    /// Afterwards `values[position]` is the value of the row at `position` of `kept`.
-    fn set_numbers(&mut self, column: usize) -> bool {
-        let rows = self.kept.len();
-        // `kept` ascends, so this only ever moves values forward. All rows kept is the common case.
-        if self.kept[rows - 1] != rows - 1 {
-            for position in 0..rows {
-                self.values[position] = self.values[self.kept[position]];
-            }
-        }
-        let values = &self.values[..rows];
-        // Not `all`, which stops at the first and so cannot use vector registers.
-        let complete = values.iter().fold(true, |complete, value| complete & is_value(*value));
-        if self.centres.len() <= column {
-            self.centres.resize(column + 1, None);
-        }
-        // Any number amid the values will do, so the first block of a batch decides for all of it. It must not
-        // depend on anything outside the batch, or the order of batches would show in the last digit.
-        if self.centres[column].is_none() {
-            self.centres[column] = round_centre(values);
-        }
-        let centre = self.centres[column].unwrap_or(0.0);
-        if complete && self.scales.is_empty() {
-            self.tiles.set(column, values.iter().map(|value| value - centre));
-        } else {
-            let scales = self.scales.iter().copied().chain(std::iter::repeat(1.0));
-            let scaled =
-                values.iter().zip(scales).map(|(value, scale)| if is_value(*value) { (value - centre) * scale } else { 0.0 });
-            self.tiles.set(column, scaled);
-        }
-        complete
-    }
-}
-
-/// A number amid the finite values, with few binary digits.
-///
-/// Few, so that whole numbers stay short ones when it is subtracted: their products and sums are then exact, and even
-/// batches that are cut elsewhere add up to the same bits.
-fn round_centre(values: &[f64]) -> Option<f64> {
-    let known = || values.iter().copied().filter(|value| is_value(*value));
-    let (low, high) = known().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
-    if low > high {
-        return None;
-    }
-    let middle = low / 2.0 + high / 2.0;
-    let grid = ((high / 4.0 - low / 4.0).log2().floor()).exp2();
-    Some(if low == high || grid == 0.0 || !grid.is_finite() { low } else { (middle / grid).round() * grid })
 }
 
 const fn triangle(columns: usize) -> usize {

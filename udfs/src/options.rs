@@ -92,8 +92,7 @@ pub fn read<T: Options>(settings: &Settings) -> Result<T> {
 pub fn unknown(name: &str, specs: &[OptionSpec]) -> Error {
     let names: Vec<&str> = specs.iter().map(|spec| spec.name).collect();
     let hint = did_you_mean(name, &names);
-    let separator = if hint.is_empty() { ";" } else { "" };
-    Error::call(format!("unknown option `{name}`{hint}{separator} options are {}", names.join(", ")))
+    Error::call(format!("unknown option `{name}`{hint} options are {}", names.join(", ")))
 }
 
 /// The body of every generated `set`: type, then limit, then the one message they share.
@@ -277,11 +276,7 @@ pub fn one_of(words: &[&str]) -> String {
 /// Names that an option gave but the table does not have.
 pub fn unknown_names(option: &str, missing: &str, known: &[String]) -> Error {
     let hint = did_you_mean(missing, known);
-    let separator = if hint.is_empty() { ";" } else { "" };
-    Error::call(format!(
-        "`{option}` names `{missing}`, which is not a feature{hint}{separator} features are {}",
-        name_list(known)
-    ))
+    Error::call(format!("`{option}` names `{missing}`, which is not a feature{hint} features are {}", name_list(known)))
 }
 
 /// Declares a struct of options: documentation, type, default and limit of each, written once.

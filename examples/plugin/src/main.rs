@@ -1,4 +1,4 @@
-//! A selector in a crate of its own, registered beside ours: features by how far apart they hold two classes.
+//! A selector in a crate of its own, registered beside ours: features by how much they vary.
 //!
 //! `cargo run -p pursuit-plugin-example` prints its ranking.
 
@@ -42,4 +42,19 @@ async fn main() -> datafusion::error::Result<()> {
     Engine::default().with::<Spread>().with_samples().register(&ctx)?;
     ctx.sql("SELECT rank, feature, round(score, 2) AS score FROM spread('sample.wine', 'label', 3)").await?.show().await?;
     ctx.sql("SELECT option, description FROM selector_options('spread') WHERE scope = 'own'").await?.show().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pursuit_udfs::testing::Table;
+
+    /// One that looks at the label would go through `pursuit_udfs::testing::check_selector` here.
+    #[test]
+    fn ranks_by_variance() {
+        let table = Table::new().numbers("small", &[1.0, 2.0, 3.0]).numbers("large", &[10.0, 30.0, 20.0]).k(2);
+        let ranking = Spread::default().select(&table.problem(&[1.0, 2.0, 4.0]), &Run::default()).unwrap();
+        assert_eq!(ranking.units(), [1, 0]);
+        assert!((ranking.choices[1].score - 2.0 / 3.0).abs() < 1e-12);
+    }
 }
