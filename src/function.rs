@@ -43,7 +43,12 @@ impl TableFunctionImpl for SelectFunction {
         let name = self.spec.name;
         let usage = format!("write {name}('table', 'label', 10) or {name}(table, label => column, k => 10)");
         let exprs = args.exprs();
-        if exprs.len() > 4 {
+        // The named door hands over groups that are a relation as a fifth.
+        let planned_groups = match exprs.get(4) {
+            Some(Expr::ScalarSubquery(groups)) if exprs.len() == 5 => Some(groups.subquery.as_ref().clone()),
+            _ => None,
+        };
+        if exprs.len() > 4 && planned_groups.is_none() {
             return Err(self.error(format!("takes a table, a label, k and options, got {} arguments; {usage}", exprs.len())));
         }
         let Some(input) = exprs.first() else { return Err(self.error(format!("missing the table; {usage}"))) };
@@ -68,8 +73,12 @@ impl TableFunctionImpl for SelectFunction {
         }
         settings.retain(|_, value| !value.is_null());
         let (plan, table) = self.input(input, args.session())?;
-        if let Some(Value::String(groups)) = settings.get("groups") {
-            let (groups, _) = self.look_up(groups, args.session())?;
+        let groups = match (planned_groups, settings.get("groups")) {
+            (Some(groups), _) => Some(groups),
+            (None, Some(Value::String(name))) => Some(self.look_up(name, args.session())?.0),
+            _ => None,
+        };
+        if let Some(groups) = groups {
             settings.insert("groups".into(), self.read_groups(groups, args.session())?);
         }
         let input = Input { schema: plan.schema(), table: table.as_deref() };

@@ -94,8 +94,9 @@ impl SelectPlanner {
 struct Arguments {
     input: Expr,
     label: Expr,
-    k: Expr,
     options: Settings,
+    /// Groups that are a relation: only the planner can see what it is.
+    groups: Option<Expr>,
 }
 
 const POSITIONS: [&str; 4] = ["table", "label", "k", "options"];
@@ -105,6 +106,7 @@ impl Arguments {
         let error = |message: String| named(spec.name, Error::call(message));
         let mut slots: [Option<ast::Expr>; 4] = Default::default();
         let mut options = Settings::new();
+        let mut groups = None;
         let mut named_before = None;
         for (position, argument) in arguments.into_iter().enumerate() {
             let (name, value) = match argument {
@@ -148,8 +150,13 @@ impl Arguments {
                 Some(slot) => slots[slot].replace(value).is_none(),
                 None => {
                     check_option(spec, &name).map_err(|e| named(spec.name, e))?;
-                    let value = option_value(spec, &name, value, context)?;
-                    options.insert(name.clone(), value).is_none()
+                    let is_relation = matches!(value, ast::Expr::Subquery(_) | ast::Expr::Identifier(_));
+                    let planned =
+                        if name == "groups" && is_relation { Some(relation(spec, value.clone(), context)?) } else { None };
+                    match planned {
+                        Some(plan @ Expr::ScalarSubquery(_)) => groups.replace(plan).is_none(),
+                        _ => options.insert(name.clone(), option_value(spec, &name, value, context)?).is_none(),
+                    }
                 }
             };
             if !is_free {
@@ -189,11 +196,13 @@ impl Arguments {
             }
         }
         let input = relation(spec, input, context)?;
-        Ok(Self { input, label, k: lit(ScalarValue::Null), options })
+        Ok(Self { input, label, options, groups })
     }
 
     fn into_exprs(self) -> Vec<Expr> {
-        vec![self.input, self.label, self.k, lit(Value::Object(self.options).to_string())]
+        // k is among the options.
+        let arguments = [self.input, self.label, lit(ScalarValue::Null), lit(Value::Object(self.options).to_string())];
+        arguments.into_iter().chain(self.groups).collect()
     }
 }
 
