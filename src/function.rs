@@ -62,7 +62,7 @@ impl TableFunctionImpl for SelectFunction {
             }
         };
         let mut settings = match exprs.get(3) {
-            Some(options) => self.settings(self.value(options)?)?,
+            Some(options) => settings_of(self.value(options)?).map_err(|error| named(name, error))?,
             None => Settings::new(),
         };
         if let Some(k) = exprs.get(2) {
@@ -109,18 +109,6 @@ impl SelectFunction {
                 placeholder.id
             ))),
             other => Err(self.error(format!("arguments must be constants, got {other}"))),
-        }
-    }
-
-    fn settings(&self, options: Value) -> Result<Settings> {
-        let example = r#"'{"exclude": ["id"]}'"#;
-        match options {
-            Value::Null => Ok(Settings::new()),
-            Value::Object(settings) => Ok(settings),
-            Value::String(json) => serde_json::from_str(&json)
-                .map_err(|error| self.error(format!("options must be a JSON object such as {example}: {error}"))),
-            other => Err(self
-                .error(format!("options must be a JSON object such as {example}, got {}", pursuit_udfs::options::show(&other)))),
         }
     }
 
@@ -232,6 +220,17 @@ async fn find_table(session: &dyn Session, name: &str) -> Result<Option<(TableRe
         }
     }
     Ok(None)
+}
+
+/// Options as a JSON text, or as the STRUCT or MAP that has become an object already.
+pub(crate) fn settings_of(options: Value) -> Result<Settings, Error> {
+    let must_be = |got: String| Error::call(format!("options must be a JSON object such as '{{\"exclude\": [\"id\"]}}'{got}"));
+    match options {
+        Value::Null => Ok(Settings::new()),
+        Value::Object(settings) => Ok(settings),
+        Value::String(json) => serde_json::from_str(&json).map_err(|error| must_be(format!(": {error}"))),
+        other => Err(must_be(format!(", got {}", pursuit_udfs::options::show(&other)))),
+    }
 }
 
 /// A literal as JSON: numbers, text, booleans, and lists, structs and maps of them.

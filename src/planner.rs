@@ -19,7 +19,7 @@ use pursuit_udfs::{Common, Error, Options, Settings, Spec, Value};
 
 use crate::engine::Registry;
 use crate::error::named;
-use crate::function::value_of;
+use crate::function::{settings_of, value_of};
 
 #[derive(Debug)]
 pub(crate) struct SelectPlanner {
@@ -109,23 +109,7 @@ impl Arguments {
         let mut groups = None;
         let mut named_before = None;
         for (position, argument) in arguments.into_iter().enumerate() {
-            let (name, value) = match argument {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => match value {
-                    // `k = 20` reaches us as a comparison.
-                    ast::Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => match *left {
-                        ast::Expr::Identifier(name) => (Some(context.normalize_ident(name)), *right),
-                        left => return Err(error(format!("cannot read the argument `{left} = {right}`; write name => value"))),
-                    },
-                    value => (None, value),
-                },
-                FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
-                    (Some(context.normalize_ident(name)), value)
-                }
-                FunctionArg::ExprNamed { name: ast::Expr::Identifier(name), arg: FunctionArgExpr::Expr(value), .. } => {
-                    (Some(context.normalize_ident(name)), value)
-                }
-                other => return Err(error(format!("cannot read the argument `{other}`; write name => value"))),
-            };
+            let (name, value) = name_and_value(spec, argument, context)?;
             let name = match name {
                 Some(name) => {
                     named_before = Some(name.clone());
@@ -180,19 +164,10 @@ impl Arguments {
         if !k.is_null() {
             options.insert("k".into(), k);
         }
-        if let Some(more) = more {
-            let given = match option_value(spec, "options", more, context)? {
-                Value::String(json) => serde_json::from_str(&json)
-                    .map_err(|e| error(format!("options must be a JSON object such as '{{\"exclude\": [\"id\"]}}': {e}")))?,
-                other => other,
-            };
-            let Value::Object(given) = given else {
-                return Err(error("options must be a JSON object, a STRUCT or a MAP".to_string()));
-            };
-            for (name, value) in given {
-                if options.insert(name.clone(), value).is_some() {
-                    return Err(error(format!("`{name}` is given twice")));
-                }
+        let more = more.map(|more| given_options(spec, more, context)).transpose()?;
+        for (name, value) in more.unwrap_or_default() {
+            if options.insert(name.clone(), value).is_some() {
+                return Err(error(format!("`{name}` is given twice")));
             }
         }
         let input = relation(spec, input, context)?;
@@ -204,6 +179,35 @@ impl Arguments {
         let arguments = [self.input, self.label, lit(ScalarValue::Null), lit(Value::Object(self.options).to_string())];
         arguments.into_iter().chain(self.groups).collect()
     }
+}
+
+/// `value`, `name => value`, `name := value` or `name = value`.
+fn name_and_value(
+    spec: &Spec,
+    argument: FunctionArg,
+    context: &dyn RelationPlannerContext,
+) -> Result<(Option<String>, ast::Expr)> {
+    let unreadable =
+        |argument: String| named(spec.name, Error::call(format!("cannot read the argument `{argument}`; write name => value")));
+    match argument {
+        // `k = 20` reaches us as a comparison.
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(ast::Expr::BinaryOp { left, op: BinaryOperator::Eq, right })) => match *left {
+            ast::Expr::Identifier(name) => Ok((Some(context.normalize_ident(name)), *right)),
+            left => Err(unreadable(format!("{left} = {right}"))),
+        },
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Ok((None, value)),
+        FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. }
+        | FunctionArg::ExprNamed { name: ast::Expr::Identifier(name), arg: FunctionArgExpr::Expr(value), .. } => {
+            Ok((Some(context.normalize_ident(name)), value))
+        }
+        other => Err(unreadable(other.to_string())),
+    }
+}
+
+/// The options of the fourth place.
+fn given_options(spec: &Spec, options: ast::Expr, context: &mut dyn RelationPlannerContext) -> Result<Settings> {
+    let options = option_value(spec, "options", options, context)?;
+    settings_of(options).map_err(|error| named(spec.name, error))
 }
 
 /// An unknown name is reported before its value is looked at.

@@ -22,7 +22,7 @@ use scratch::Scratch;
 /// of a text, one for each class of the label. Before they appeared they were zero, so nothing is lost.
 ///
 /// Within a batch every number is centred near its mean and summed in f64. Across batches the moments about an origin
-/// (the first batch's centre) are summed as [`Double`]s: their 32 digits outlast the change of origin when two passes are
+/// (the first batch's centre) are summed as double-double numbers: their 32 digits outlast the change of origin when two passes are
 /// merged and the centring at the end, even for timestamps in nanoseconds, and adding up in any order gives the same
 /// answer, so that neither threads nor partitions show. Cutting the rows into other batches can move the last digit of a
 /// sum, except of whole numbers, whose sums are exact.
@@ -129,7 +129,7 @@ impl Moments {
             return Err(Error::call("grams of different columns, label or options cannot be merged"));
         }
         self.seen.add(&other.seen);
-        if self.places.classes.is_none() || other.places.classes.is_none() {
+        if self.places.classes.is_some() && other.places.classes.is_none() {
             self.forget_classes();
         }
         let mut at = Vec::with_capacity(other.columns.len());
@@ -171,6 +171,7 @@ impl Moments {
             _ => Double::default(),
         };
         self.add(&origins, |totals, shifts, nulls| fold(totals, sum, shifts, nulls));
+        self.scratch = Scratch::default();
         Ok(())
     }
 

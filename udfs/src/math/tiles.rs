@@ -16,7 +16,7 @@ const LINE: usize = 8;
 /// Columns from which on a block is worth waking another thread for.
 const PARALLEL_COLUMNS: usize = 300;
 
-/// Up to [`ROWS`] rows of a growing number of columns, and the sum of their products so far.
+/// Up to [`Tiles::ROWS`] rows of a growing number of columns, and the sum of their products so far.
 #[derive(Debug, Default, Clone)]
 pub struct Tiles {
     columns: usize,
