@@ -1,4 +1,4 @@
-//! The moments path: a call becomes ordinary plan nodes, which any host and any cluster can run and EXPLAIN.
+//! The moments path: a call becomes ordinary plan nodes, which any host can run and EXPLAIN.
 
 use std::sync::Arc;
 

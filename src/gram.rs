@@ -1,6 +1,6 @@
 //! Second moments as a value: `gram` gathers them, `gram_merge` adds them up, `gram_summary` says what is in them.
 //!
-//! Any DataFusion host, and any cluster, can run these. All are public: keep a gram in a table, merge yesterday's with
+//! Any DataFusion host can run these. All are public: keep a gram in a table, merge yesterday's with
 //! today's, and select again (select_from.rs) without reading the data.
 
 use std::hash::{Hash, Hasher};

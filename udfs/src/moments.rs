@@ -97,16 +97,15 @@ impl Moments {
         &self.seen
     }
 
-    /// Bytes in use. Nothing is allocated before the first row, so that an accountant sees all of it grow.
+    /// Bytes in use between batches. Nothing is allocated before the first row, so that an accountant sees all of it grow.
     pub fn bytes(&self) -> usize {
-        self.totals.capacity() * size_of::<Double>() + self.scratch.tiles.bytes() + self.columns.len() * 64
+        self.totals.capacity() * size_of::<Double>() + self.columns.len() * 64
     }
 
     /// Adds a run of rows: its label, its weights, and one block for each feature.
     pub fn update(&mut self, rows: usize, label: Block<'_>, weights: Option<&dyn Numbers>, features: &[Block<'_>]) -> Result<()> {
         assert_eq!(features.len(), self.plan.features.len(), "one block for each feature of the plan");
         self.make_room(self.columns.len())?;
-        self.scratch.centres.clear();
         let mut codes = Codes::new(features);
         for start in (0..rows).step_by(Tiles::ROWS) {
             let block = Tiles::ROWS.min(rows - start);

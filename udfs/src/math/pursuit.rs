@@ -132,7 +132,7 @@ impl<'a> Pursuit<'a> {
     }
 
     /// Nothing is left of the label but rounding.
-    pub fn is_solved(&self) -> bool {
+    fn is_solved(&self) -> bool {
         self.unexplained <= f64::EPSILON
     }
 
@@ -195,7 +195,7 @@ impl Auto {
 }
 
 /// What every greedy selector does around its own rule: take in the units that must be included, then ask `next`
-/// for the unit to choose and its score until there are `k`, or `next` has none.
+/// for the unit to choose and its score until there are `k`, or nothing is left to explain, or `next` has none.
 pub(crate) fn pursue(
     problem: &Problem,
     products: &Products,
@@ -216,7 +216,7 @@ pub(crate) fn pursue(
             Some(unit) => Some((unit, score_of(&pursuit, unit))),
             None => {
                 close(&pursuit, problem, &mut open, &mut ranking);
-                next(&pursuit, &open)?
+                if pursuit.is_solved() { None } else { next(&pursuit, &open)? }
             }
         };
         // A unit that explains nothing is no choice, unless somebody asked for it.

@@ -32,10 +32,6 @@ impl Tiles {
     /// Rows that can be packed at a time.
     pub const ROWS: usize = ROWS;
 
-    pub fn columns(&self) -> usize {
-        self.columns
-    }
-
     /// Adds columns of zeros up to `columns`; what has been summed stays.
     pub fn grow(&mut self, columns: usize) {
         let strips = columns.div_ceil(WIDTH);
@@ -96,16 +92,7 @@ impl Tiles {
         self.sums[(right * (right + 1) / 2 + left) * TILE + i % WIDTH * WIDTH + j % WIDTH]
     }
 
-    /// Forgets the sums, keeps the columns.
-    pub fn clear(&mut self) {
-        self.sums.fill(0.0);
-    }
-
-    pub fn bytes(&self) -> usize {
-        (self.packed.capacity() + self.sums.capacity()) * size_of::<f64>()
-    }
-
-    /// What [`Self::bytes`] will be with so many columns.
+    /// Bytes that so many columns take.
     pub fn bytes_for(columns: usize) -> usize {
         let strips = columns.div_ceil(WIDTH);
         (strips * ROWS * WIDTH + LINE + strips * (strips + 1) / 2 * TILE) * size_of::<f64>()

@@ -56,7 +56,7 @@ impl Selector for Omp {
             Criterion::Ols => pursuit.projection(unit),
         };
         pursue(problem, &products, run, score, |pursuit, open| {
-            if pursuit.is_solved() || pursuit.unexplained <= self.tolerance {
+            if pursuit.unexplained <= self.tolerance {
                 return Ok(None);
             }
             let best = argmax(open.iter().map(|unit| Some(score(pursuit, *unit))));

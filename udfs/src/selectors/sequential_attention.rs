@@ -53,12 +53,7 @@ impl Selector for SequentialAttention {
             &products,
             run,
             |pursuit, unit| pursuit.correlation(unit),
-            |pursuit, open| {
-                if pursuit.is_solved() {
-                    return Ok(None);
-                }
-                attend(pursuit, open, self.closeness, run)
-            },
+            |pursuit, open| attend(pursuit, open, self.closeness, run),
         )
     }
 }

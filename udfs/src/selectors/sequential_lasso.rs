@@ -44,9 +44,6 @@ impl Selector for SequentialLasso {
             run,
             |pursuit, unit| pursuit.correlation(unit),
             |pursuit, open| {
-                if pursuit.is_solved() {
-                    return Ok(None);
-                }
                 let Some((at, lambda)) = argmax(open.iter().map(|unit| Some(pursuit.correlation(*unit)))) else {
                     return Ok(None);
                 };
