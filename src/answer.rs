@@ -30,6 +30,8 @@ pub(crate) struct Row {
     score: Option<f64>,
     gain: Option<f64>,
     train_score: Option<f64>,
+    valid_score: Option<f64>,
+    cost: Option<f64>,
     coefficient: Option<f64>,
     reason: Option<String>,
 }
@@ -45,6 +47,8 @@ pub(crate) fn rows(problem: &Problem, ranking: &Ranking, common: &Common, plan: 
             score: Some(choice.score),
             gain: choice.gain,
             train_score: choice.train_score,
+            valid_score: choice.valid_score,
+            cost: choice.cost,
             coefficient: choice.coefficient,
             reason: choice.note.clone(),
         })
@@ -87,9 +91,9 @@ pub(crate) fn columns(rows: &[Row], method: &str) -> Vec<ArrayRef> {
         floats(|row| row.score),
         floats(|row| row.gain),
         floats(|row| row.train_score),
-        floats(|_| None),
+        floats(|row| row.valid_score),
         floats(|row| row.coefficient),
-        floats(|_| None),
+        floats(|row| row.cost),
         texts(|row| row.reason.as_ref()),
         Arc::new(StringArray::from_iter_values(rows.iter().map(|_| method))),
     ]

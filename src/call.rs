@@ -75,7 +75,7 @@ impl Call {
             bytes_max: common.max_memory.map_or(0, |Bytes(bytes)| bytes),
             left_out,
         };
-        let reads = match (spec.reads, common.reads) {
+        let reads = match (question.reads, common.reads) {
             (Reads::Rows, Reading::Moments) => {
                 return Err(Error::call("`reads` must be 'rows' or 'auto', because moments do not tell enough; got 'moments'"));
             }

@@ -9,7 +9,7 @@ use datafusion::common::plan_err;
 use datafusion::datasource::MemTable;
 use datafusion::error::Result;
 use datafusion::logical_expr::Expr;
-use pursuit_udfs::{Common, Labels, OptionSpec, Options, Reads};
+use pursuit_udfs::{Common, Labels, OptionSpec, Options, Reads, Settings, Spec};
 
 use crate::engine::Registry;
 
@@ -34,9 +34,9 @@ impl TableFunctionImpl for SelectorsFunction {
             Labels::Any => "numbers, classes",
             Labels::NumberOrTwoClasses => "numbers, two classes",
         };
-        let reads = |reads| match reads {
-            Reads::Moments => "moments",
-            Reads::Rows => "rows",
+        let reads = |spec: &Arc<Spec>| match (spec.build)(&Settings::new()).map(|selector| selector.reads()) {
+            Ok(Reads::Moments) => "moments",
+            _ => "rows",
         };
         table(
             &["selector", "aliases", "summary", "labels", "reads", "score", "description"],
@@ -45,7 +45,7 @@ impl TableFunctionImpl for SelectorsFunction {
                 specs.iter().map(|spec| spec.aliases.join(", ")).collect(),
                 specs.iter().map(|spec| spec.summary()).collect(),
                 specs.iter().map(|spec| labels(spec.labels).to_string()).collect(),
-                specs.iter().map(|spec| reads(spec.reads).to_string()).collect(),
+                specs.iter().map(|spec| reads(spec).to_string()).collect(),
                 specs.iter().map(|spec| spec.score.to_string()).collect(),
                 specs.iter().map(|spec| spec.description()).collect(),
             ],

@@ -292,11 +292,11 @@ impl Memory {
             self.reservation.try_grow(bytes).map_err(|error| cause(&error))
         };
         granted.map_err(|why| {
-            let spec = &self.call.question.spec;
-            let instead = if spec.reads == Reads::Moments { ", or set reads => 'moments'" } else { "" };
+            let question = &self.call.question;
+            let instead = if question.reads == Reads::Moments { ", or set reads => 'moments'" } else { "" };
             let features = self.call.plan.features.len();
             named(
-                spec.name,
+                question.spec.name,
                 Error::limit(format!(
                     "the rows of {features} features do not fit into memory; exclude columns, raise the limit{instead} ({why})"
                 )),

@@ -88,7 +88,7 @@ impl TableFunctionImpl for SelectFunction {
             Reads::Rows => {
                 // The plan is out of sight inside the operator, where nobody would ever fill the parameter in.
                 if let Some(parameter) = plan.get_parameter_names()?.into_iter().next() {
-                    let instead = if self.spec.reads == Reads::Moments { "; set reads => 'moments'" } else { "" };
+                    let instead = if call.question.reads == Reads::Moments { "; set reads => 'moments'" } else { "" };
                     return Err(self.error(format!("`{parameter}` cannot be used where rows are kept{instead}")));
                 }
                 Arc::new(SelectTable::new(plan, call, Arc::clone(&self.progress)))

@@ -13,7 +13,7 @@ struct State {
     active: usize,
     since: Option<Instant>,
     rows: u64,
-    step: Option<(&'static str, usize, usize)>,
+    step: Option<String>,
     on_idle: Option<Box<dyn Fn() + Send>>,
 }
 
@@ -21,8 +21,8 @@ impl Progress {
     /// One line for a person, and for how long it has been going on; `None` when no selection is running.
     pub fn line(&self) -> Option<(String, Duration)> {
         let state = self.lock();
-        let line = match state.step {
-            Some((selector, done, total)) => format!("{selector}: step {} of {total}", done + 1),
+        let line = match &state.step {
+            Some(step) => step.clone(),
             None => format!("reading: {} rows", thousands(state.rows)),
         };
         Some((line, state.since?.elapsed()))
@@ -61,8 +61,9 @@ impl Active {
         self.0.lock().rows += rows as u64;
     }
 
-    pub(crate) fn set_step(&self, selector: &'static str, done: usize, total: usize) {
-        self.0.lock().step = Some((selector, done, total));
+    pub(crate) fn set_step(&self, selector: &'static str, done: usize, total: usize, note: &str) {
+        let comma = if note.is_empty() { "" } else { ", " };
+        self.0.lock().step = Some(format!("{selector}: step {} of {total}{comma}{note}", done + 1));
     }
 }
 
@@ -99,7 +100,7 @@ mod tests {
         reading.add_rows(1_234_567);
         assert_eq!(line().unwrap(), "reading: 1,234,567 rows");
         let selecting = progress.start();
-        selecting.set_step("omp", 2, 10);
+        selecting.set_step("omp", 2, 10, "");
         drop(reading);
         assert_eq!(line().unwrap(), "omp: step 3 of 10");
         drop(selecting);

@@ -2,7 +2,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pursuit_udfs::{Common, Data, Error, Options, Plan, Problem, Result, Run, Settings, Spec};
+use pursuit_udfs::{Common, Data, Error, Options, Plan, Problem, Reads, Result, Run, Settings, Spec};
 
 use crate::answer::{self, Row};
 use crate::progress::Progress;
@@ -12,6 +12,8 @@ use crate::progress::Progress;
 pub(crate) struct Question {
     pub spec: Arc<Spec>,
     pub common: Common,
+    /// What the selector needs, given its options.
+    pub reads: Reads,
     /// The selector's own options.
     own: Settings,
 }
@@ -34,8 +36,8 @@ impl Question {
                 }
             }
         }
-        (spec.build)(&own)?;
-        Ok(Self { spec, common, own })
+        let reads = (spec.build)(&own)?.reads();
+        Ok(Self { spec, common, reads, own })
     }
 
     /// Answers on rayon, away from the runtime's threads. Dropping the future cancels the run.
@@ -51,9 +53,9 @@ impl Question {
         // finished in the background.
         let active = Arc::new(progress.start());
         let watched = Arc::downgrade(&active);
-        let run = Run::new(self.common.seed as u64).with_cancel(cancelled).with_progress(move |done, total| {
+        let run = Run::new(self.common.seed as u64).with_cancel(cancelled).with_progress(move |done, total, note| {
             if let Some(active) = watched.upgrade() {
-                active.set_step(name, done, total);
+                active.set_step(name, done, total, note);
             }
         });
         let question = self.clone();

@@ -126,14 +126,15 @@ pub(crate) const SETTLED: [&str; 8] = ["task", "nulls", "max_levels", "max_class
 
 fn question(spec: Arc<Spec>, options: &str) -> Result<Question> {
     let name = spec.name;
-    if spec.reads == Reads::Rows {
-        return plan_err!("{name}: needs the rows, which a gram has not kept; write {name}(table, label => column)");
-    }
     let settings: Settings = serde_json::from_str(options).map_err(|error| {
         DataFusionError::Plan(format!("{name}: options must be a JSON object such as '{{\"k\": 5}}': {error}"))
     })?;
     if let Some(option) = SETTLED.iter().find(|option| settings.contains_key(**option)) {
         return plan_err!("{name}: `{option}` was settled when the gram was made; leave it out, or make another gram");
     }
-    Question::new(spec, &settings).map_err(|error| named(name, error))
+    let question = Question::new(spec, &settings).map_err(|error| named(name, error))?;
+    if question.reads != Reads::Moments {
+        return plan_err!("{name}: needs the rows, which a gram has not kept; write {name}(table, label => column)");
+    }
+    Ok(question)
 }

@@ -128,11 +128,15 @@ selector! {
     /// Never done.
     ///
     /// Waits to be cancelled, and says when it was.
-    #[selector(name = "patience", aliases = [], labels = Any, reads = Moments, score = "none")]
+    #[selector(name = "patience", aliases = [], labels = Any, score = "none")]
     pub struct Patience {}
 }
 
 impl Selector for Patience {
+    fn reads(&self) -> pursuit_udfs::Reads {
+        pursuit_udfs::Reads::Moments
+    }
+
     fn select(&self, _: &Problem, run: &Run) -> Result<Ranking> {
         STARTED.lock().unwrap().take().unwrap().send(()).unwrap();
         loop {
@@ -170,11 +174,15 @@ selector! {
     /// Breaks down.
     ///
     /// Panics, as no selector should.
-    #[selector(name = "breakdown", aliases = [], labels = Any, reads = Moments, score = "none")]
+    #[selector(name = "breakdown", aliases = [], labels = Any, score = "none")]
     pub struct Breakdown {}
 }
 
 impl Selector for Breakdown {
+    fn reads(&self) -> pursuit_udfs::Reads {
+        pursuit_udfs::Reads::Moments
+    }
+
     fn select(&self, _: &Problem, _: &Run) -> Result<Ranking> {
         CALLS.fetch_add(1, Ordering::Relaxed);
         panic!("on purpose");
@@ -194,11 +202,15 @@ selector! {
     /// The first columns.
     ///
     /// Takes the place of ours.
-    #[selector(name = "correlation", aliases = ["first"], labels = Any, reads = Rows, score = "none")]
+    #[selector(name = "correlation", aliases = ["first"], labels = Any, score = "none")]
     pub struct First {}
 }
 
 impl Selector for First {
+    fn reads(&self) -> pursuit_udfs::Reads {
+        pursuit_udfs::Reads::Rows
+    }
+
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
         run.step(0, 1)?;
         Ok(Ranking {

@@ -6,17 +6,21 @@
 //! it. Its options are its struct, declared once with [`selector!`]:
 //!
 //! ```
-//! use pursuit_udfs::{Choice, Problem, Ranking, Result, Run, Selector, selector, testing};
+//! use pursuit_udfs::{Choice, Problem, Ranking, Reads, Result, Run, Selector, selector, testing};
 //!
 //! selector! {
 //!     /// The first columns, in order.
 //!     ///
 //!     /// A selector that looks at nothing.
-//!     #[selector(name = "first", aliases = [], labels = Any, reads = Moments, score = "none")]
+//!     #[selector(name = "first", aliases = [], labels = Any, score = "none")]
 //!     pub struct First {}
 //! }
 //!
 //! impl Selector for First {
+//!     fn reads(&self) -> Reads {
+//!         Reads::Moments
+//!     }
+//!
 //!     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
 //!         run.step(0, 1)?;
 //!         let k = problem.k.unwrap_or(1);
@@ -50,6 +54,7 @@ mod run;
 #[doc(hidden)]
 pub mod selector;
 mod selectors;
+mod split;
 pub mod testing;
 
 pub use common::{Common, Nulls, Reading, Shown, Task};
@@ -68,3 +73,4 @@ pub use selector::{Declared, Labels, Reads, Selector, Spec};
 #[doc(hidden)]
 pub use serde;
 pub use serde_json::Value;
+pub use split::Split;

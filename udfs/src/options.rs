@@ -35,6 +35,8 @@ pub trait Options: Default {
 /// A type that an option can have.
 pub trait OptionType: Sized {
     const KIND: &'static str;
+    /// What a list of it is called.
+    const LIST: &'static str = "list";
 
     /// The accepted values in words, where the type itself limits them.
     fn allowed() -> String {
@@ -57,6 +59,9 @@ pub enum Check {
 
 impl Check {
     fn holds(self, value: &Value) -> bool {
+        if let Some(items) = value.as_array() {
+            return items.iter().all(|item| self.holds(item));
+        }
         let Some(x) = value.as_f64() else { return true };
         match self {
             Check::AtLeast(low) => x >= low,
@@ -100,7 +105,6 @@ pub fn parse_checked<T: OptionType>(name: &str, value: &Value, check: Option<Che
     let must_be = |what: &str| Error::call(format!("`{name}` must be {what}, got {}", show(value)));
     let parsed = T::parse(value);
     if let Some(check) = check
-        && value.is_number()
         && !check.holds(value)
     {
         return Err(must_be(&check.to_string()));
@@ -120,6 +124,7 @@ pub fn show(value: &Value) -> String {
 
 impl OptionType for f64 {
     const KIND: &'static str = "number";
+    const LIST: &'static str = "list of numbers";
     fn parse(value: &Value) -> Option<Self> {
         value.as_f64().filter(|x| x.is_finite())
     }
@@ -130,6 +135,7 @@ impl OptionType for f64 {
 
 impl OptionType for usize {
     const KIND: &'static str = "whole number";
+    const LIST: &'static str = "list of whole numbers";
     fn parse(value: &Value) -> Option<Self> {
         whole(value)
     }
@@ -150,6 +156,7 @@ impl OptionType for bool {
 
 impl OptionType for String {
     const KIND: &'static str = "text";
+    const LIST: &'static str = "list of text";
     fn parse(value: &Value) -> Option<Self> {
         value.as_str().map(str::to_owned)
     }
@@ -172,18 +179,20 @@ impl<T: OptionType> OptionType for Option<T> {
     }
 }
 
-/// A list of names; one name alone may be written without the brackets.
-impl OptionType for Vec<String> {
-    const KIND: &'static str = "list of text";
+/// A list; one value alone may be written without the brackets.
+impl<T: OptionType> OptionType for Vec<T> {
+    const KIND: &'static str = T::LIST;
+    fn allowed() -> String {
+        if T::allowed().is_empty() { String::new() } else { format!("a list of {}", T::allowed()) }
+    }
     fn parse(value: &Value) -> Option<Self> {
         match value {
-            Value::String(text) => Some(vec![text.clone()]),
-            Value::Array(items) => items.iter().map(|item| item.as_str().map(str::to_owned)).collect(),
-            _ => None,
+            Value::Array(items) => items.iter().map(T::parse).collect(),
+            one => T::parse(one).map(|one| vec![one]),
         }
     }
     fn print(&self) -> String {
-        format!("[{}]", self.iter().map(String::print).collect::<Vec<_>>().join(", "))
+        format!("[{}]", self.iter().map(T::print).collect::<Vec<_>>().join(", "))
     }
 }
 
@@ -345,6 +354,7 @@ macro_rules! choice {
 
         impl $crate::OptionType for $Name {
             const KIND: &'static str = "text";
+            const LIST: &'static str = "list of text";
             fn allowed() -> String {
                 $crate::options::one_of(&[$($word),+])
             }

@@ -11,6 +11,10 @@ pub struct Choice {
     pub gain: Option<f64>,
     /// Share of the label's variance explained by choices 1..=rank.
     pub train_score: Option<f64>,
+    /// The same quality on rows that were held out, where a selector validates.
+    pub valid_score: Option<f64>,
+    /// What acquiring the unit costs, where a selector knows.
+    pub cost: Option<f64>,
     /// Coefficient of a single-column unit, in the input's units.
     pub coefficient: Option<f64>,
     /// What happened to the unit at this step, where a selector returns a whole path.
@@ -19,7 +23,7 @@ pub struct Choice {
 
 impl Choice {
     pub fn new(rank: usize, unit: usize, score: f64) -> Self {
-        Self { rank, unit, score, gain: None, train_score: None, coefficient: None, note: None }
+        Self { rank, unit, score, gain: None, train_score: None, valid_score: None, cost: None, coefficient: None, note: None }
     }
 }
 

@@ -115,15 +115,36 @@ impl RowsBuilder {
         }
     }
 
-    pub fn finish(mut self) -> Result<Rows> {
+    pub fn finish(self) -> Result<Rows> {
+        let rows = self.rows;
+        self.finish_part(rows)
+    }
+
+    /// Finishes together with rows that are held out: these get the same columns, filled and centred by the means of one's own.
+    pub fn finish_with(mut self, held_out: RowsBuilder) -> Result<(Rows, Rows)> {
+        let rows = self.rows;
+        self.append(held_out);
+        let mut both = self.finish_part(rows)?;
+        let at = both.seen.rows as usize;
+        let split = |columns: &mut Vec<Vec<f64>>| columns.iter_mut().map(|column| column.split_off(at)).collect();
+        let (columns, labels, targets) = (split(&mut both.columns), split(&mut both.labels), both.targets.split_off(at));
+        let weights = if both.weights.is_empty() { Vec::new() } else { both.weights.split_off(at) };
+        let seen = Seen { rows: targets.len() as u64, ..Seen::default() };
+        let held_out = Rows { design: both.design.clone(), label: both.label.clone(), seen, columns, labels, targets, weights };
+        Ok((both, held_out))
+    }
+
+    /// Finishes all rows; only the first `own` of them decide on means, and are counted in `seen`.
+    fn finish_part(mut self, own: usize) -> Result<Rows> {
         let mut seen = Seen { missing: vec![0; self.features.len()], ..Seen::default() };
         let kept = self.kept_rows(&mut seen)?;
+        let own = kept.partition_point(|row| *row < own);
         if kept.len() < self.rows {
             self.label.retain(&kept);
             self.features.iter_mut().for_each(|raw| raw.retain(&kept));
             retain(&mut self.weights, &kept);
         }
-        seen.rows = kept.len() as u64;
+        seen.rows = own as u64;
         let (label, targets, labels) = self.finish_label(&seen)?;
         let weights = self.weights;
         let plan = self.plan;
@@ -131,22 +152,22 @@ impl RowsBuilder {
         let mut columns = Vec::new();
         for (feature, raw) in self.features.into_iter().enumerate() {
             let null = raw.missing();
-            seen.missing[feature] = null.iter().filter(|null| **null).count() as u64;
+            seen.missing[feature] = null[..own].iter().filter(|null| **null).count() as u64;
             let is_number = matches!(raw, Raw::Numbers(_));
             for mut column in raw.into_columns(&plan, feature)? {
-                centre(&mut column, &weights);
+                centre(&mut column, own, &weights);
                 columns.push(column);
                 design.push(DesignColumn { feature, is_number });
             }
             if plan.nulls == Nulls::Indicator && seen.missing[feature] > 0 {
                 let mut flags: Vec<f64> = null.iter().map(|null| f64::from(*null)).collect();
-                centre(&mut flags, &weights);
+                centre(&mut flags, own, &weights);
                 columns.push(flags);
                 design.push(DesignColumn { feature, is_number: false });
             }
         }
         let mut labels = labels;
-        labels.iter_mut().for_each(|column| centre(column, &weights));
+        labels.iter_mut().for_each(|column| centre(column, own, &weights));
         Ok(Rows { design, label, seen, columns, labels, targets, weights })
     }
 
@@ -301,12 +322,12 @@ fn retain(values: &mut Vec<f64>, kept: &[usize]) {
     }
 }
 
-/// Subtracts the weighted mean of the known values; a missing value becomes 0, which is the mean.
-fn centre(column: &mut [f64], weights: &[f64]) {
+/// Subtracts the weighted mean of the known values among the first `own`; a missing value becomes 0, which is the mean.
+fn centre(column: &mut [f64], own: usize, weights: &[f64]) {
     let weight = |row: usize| weights.get(row).copied().unwrap_or(1.0);
     let known = |column: &[f64]| -> (f64, f64) {
         let mut total = (0.0, 0.0);
-        for (row, value) in column.iter().enumerate().filter(|(_, value)| is_value(**value)) {
+        for (row, value) in column[..own].iter().enumerate().filter(|(_, value)| is_value(**value)) {
             total.0 += weight(row) * value;
             total.1 += weight(row);
         }
@@ -319,8 +340,27 @@ fn centre(column: &mut [f64], weights: &[f64]) {
     let (sum, _) = known(column);
     let rest = if count > 0.0 { sum / count } else { 0.0 };
     column.iter_mut().for_each(|value| *value = if is_value(*value) { *value - rest } else { 0.0 });
-    let energy: f64 = column.iter().enumerate().map(|(row, value)| weight(row) * value * value).sum();
+    let energy: f64 = column[..own].iter().enumerate().map(|(row, value)| weight(row) * value * value).sum();
     if energy <= CONSTANT * (energy + count * first * first) {
         column.fill(0.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Table;
+
+    /// Means, levels and fills come from one's own rows; the held-out rows are measured against them.
+    #[test]
+    fn held_out_rows_are_measured_against_ones_own() {
+        let table = Table::new().numbers("x", &[1.0, 3.0, f64::NAN, 10.0, f64::NAN]).text("t", &["a", "b", "a", "c", "a"]);
+        let (own, other) = table.split_rows(&[0.0, 1.0, 2.0, 3.0, 4.0], 3);
+        assert_eq!(own.columns[0], [-1.0, 1.0, 0.0]);
+        assert_eq!(other.columns[0], [8.0, 0.0]);
+        assert_eq!((own.columns.len(), own.seen.missing[0]), (4, 1), "x, a, b, and c, which is constant here");
+        assert_eq!(own.columns[3], [0.0; 3]);
+        assert_eq!((own.targets.as_slice(), other.targets.as_slice()), (&[0.0, 1.0, 2.0][..], &[3.0, 4.0][..]));
+        let mean = 2.0 / 3.0;
+        assert!((other.columns[1][0] + mean).abs() < 1e-15 && (other.columns[1][1] - (1.0 - mean)).abs() < 1e-15);
     }
 }

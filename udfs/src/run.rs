@@ -8,7 +8,7 @@ use crate::{Error, Result};
 #[derive(Clone, Default)]
 pub struct Run {
     cancelled: Arc<AtomicBool>,
-    progress: Option<Arc<dyn Fn(usize, usize) + Send + Sync>>,
+    progress: Option<Arc<dyn Fn(usize, usize, &str) + Send + Sync>>,
     seed: u64,
 }
 
@@ -23,16 +23,21 @@ impl Run {
         self
     }
 
-    pub fn with_progress(mut self, progress: impl Fn(usize, usize) + Send + Sync + 'static) -> Self {
+    pub fn with_progress(mut self, progress: impl Fn(usize, usize, &str) + Send + Sync + 'static) -> Self {
         self.progress = Some(Arc::new(progress));
         self
     }
 
     /// Every selector calls this before each step: it reports progress and honours cancellation.
     pub fn step(&self, done: usize, total: usize) -> Result<()> {
+        self.step_with(done, total, String::new)
+    }
+
+    /// A step with a word on how it goes: `loss 0.213`.
+    pub fn step_with(&self, done: usize, total: usize, note: impl FnOnce() -> String) -> Result<()> {
         self.check()?;
         if let Some(progress) = &self.progress {
-            progress(done, total);
+            progress(done, total, &note());
         }
         Ok(())
     }
@@ -82,6 +87,13 @@ impl Random {
     /// Uniform in `0..bound`.
     pub fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.next_u64()) * bound as u128) >> 64) as usize
+    }
+
+    /// Puts the items in a random order.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for at in (1..items.len()).rev() {
+            items.swap(at, self.below(at + 1));
+        }
     }
 
     /// Standard normal, by Box and Muller.

@@ -2,6 +2,9 @@ use crate::{OptionSpec, Problem, Ranking, Result, Run, Settings};
 
 /// The contract: from a checked problem to a ranking. Everything else is derived from the declaration.
 pub trait Selector: Send + Sync {
+    /// What it must be given, which its options may decide.
+    fn reads(&self) -> Reads;
+
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking>;
 }
 
@@ -20,7 +23,6 @@ pub struct Spec {
     /// The documentation, first line first.
     pub documentation: &'static [&'static str],
     pub labels: Labels,
-    pub reads: Reads,
     /// What the `score` column holds.
     pub score: &'static str,
     /// The selector's own options, beside the common ones.
@@ -72,7 +74,6 @@ macro_rules! selector {
             name = $name:literal,
             aliases = [$($alias:literal),*],
             labels = $labels:ident,
-            reads = $reads:ident,
             score = $score:literal $(,)?
         )]
         $vis:vis struct $Name:ident { $($options:tt)* }
@@ -89,7 +90,6 @@ macro_rules! selector {
                     aliases: &[$($alias),*],
                     documentation: &[$($doc),*],
                     labels: $crate::Labels::$labels,
-                    reads: $crate::Reads::$reads,
                     score: $score,
                     options: <$Name as $crate::Options>::specs,
                     build: |settings| Ok(Box::new($crate::options::read::<$Name>(settings)?)),

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::common::{Common, Task};
 use crate::problem::{Block, Data, Feature, LabelKind, NO_LEVEL, Numbers, Plan};
-use crate::{Error, Labels, Moments, Problem, Ranking, Result, RowsBuilder, Run, Selector, Settings, Spec, Value, options};
+use crate::{Error, Labels, Moments, Problem, Ranking, Result, Rows, RowsBuilder, Run, Selector, Settings, Spec, Value, options};
 
 /// A table in memory, with everything needed to put questions to it.
 #[derive(Debug, Clone, Default)]
@@ -144,6 +144,18 @@ impl Table {
         self.ask(Data::Rows(builder.finish()?), Labels::Any)
     }
 
+    /// The first `own` rows, and the others measured against them.
+    pub fn split_rows(&self, label: &[f64], own: usize) -> (Rows, Rows) {
+        let builder = |range| {
+            let mut builder = RowsBuilder::new(self.plan());
+            self.feed(label, range, |rows, label, weights, features| builder.push(rows, label, weights, features))
+                .and(Ok(builder))
+                .expect("the test's table is in order")
+        };
+        let both = builder(0..own).finish_with(builder(own..label.len()));
+        both.expect("the test's table is in order")
+    }
+
     /// The table with its columns in another order.
     pub fn permuted(&self, order: &[usize]) -> Self {
         Self { columns: order.iter().map(|at| self.columns[*at].clone()).collect(), ..self.clone() }
@@ -215,7 +227,7 @@ pub fn check_selector(spec: &Spec) {
     let checker = Checker { spec, selector: &*default };
     checker.documentation();
     for from_rows in [false, true] {
-        if !from_rows && spec.reads == crate::Reads::Rows {
+        if !from_rows && default.reads() == crate::Reads::Rows {
             continue;
         }
         checker.recovers_planted_support(from_rows);
@@ -269,7 +281,8 @@ impl Checker<'_> {
             self.fail("no more than k are chosen", ranking);
         }
         for (at, choice) in ranking.choices.iter().enumerate() {
-            let numbers = [Some(choice.score), choice.gain, choice.train_score, choice.coefficient];
+            let numbers =
+                [Some(choice.score), choice.gain, choice.train_score, choice.valid_score, choice.cost, choice.coefficient];
             if choice.rank != at + 1 || numbers.iter().flatten().any(|x| !x.is_finite()) {
                 self.fail("ranks count from 1 and every number is finite", choice);
             }

@@ -4,7 +4,7 @@
 
 use datafusion::prelude::SessionContext;
 use pursuit::Engine;
-use pursuit_udfs::{Choice, Data, Error, Problem, Ranking, Result, Run, Selector, selector};
+use pursuit_udfs::{Choice, Data, Error, Problem, Ranking, Reads, Result, Run, Selector, selector};
 
 selector! {
     /// Spread: the features that vary most, whatever the label.
@@ -12,7 +12,7 @@ selector! {
     /// Ranks by variance per row, from the second moments. A baseline that any method which looks at the label should beat.
     ///
     /// Cost: one pass over the table.
-    #[selector(name = "spread", aliases = [], labels = Any, reads = Moments, score = "variance, summed over the feature's columns")]
+    #[selector(name = "spread", aliases = [], labels = Any, score = "variance, summed over the feature's columns")]
     pub struct Spread {
         /// Rank the features that vary least first.
         least_first: bool = false;
@@ -20,6 +20,10 @@ selector! {
 }
 
 impl Selector for Spread {
+    fn reads(&self) -> Reads {
+        Reads::Moments
+    }
+
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
         run.step(0, 1)?;
         let Data::Gram(gram) = &problem.data else { return Err(Error::call("set reads => 'moments'")) };

@@ -1,6 +1,6 @@
 use crate::math::products::Products;
 use crate::math::pursuit::{Pursuit, explain};
-use crate::{Problem, Ranking, Result, Run, Selector, selector};
+use crate::{Problem, Ranking, Reads, Result, Run, Selector, selector};
 
 selector! {
     /// Correlation with the label.
@@ -17,13 +17,16 @@ selector! {
         name = "correlation",
         aliases = [],
         labels = Any,
-        reads = Moments,
         score = "absolute correlation with the label",
     )]
     pub struct Correlation {}
 }
 
 impl Selector for Correlation {
+    fn reads(&self) -> Reads {
+        Reads::Moments
+    }
+
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
         let products = Products::new(problem);
         let start = Pursuit::new(&products);

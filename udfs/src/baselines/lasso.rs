@@ -1,7 +1,7 @@
 use crate::math::lars::{Change, Knot, path};
 use crate::math::products::Products;
 use crate::math::pursuit::{PATIENCE, Pursuit, explain};
-use crate::{Choice, Problem, Ranking, Result, Run, Selector, selector};
+use crate::{Choice, Problem, Ranking, Reads, Result, Run, Selector, selector};
 
 selector! {
     /// LASSO, in the order of its path.
@@ -22,7 +22,6 @@ selector! {
         name = "lasso",
         aliases = [],
         labels = NumberOrTwoClasses,
-        reads = Moments,
         score = "penalty at which the feature enters",
     )]
     pub struct Lasso {
@@ -32,6 +31,10 @@ selector! {
 }
 
 impl Selector for Lasso {
+    fn reads(&self) -> Reads {
+        Reads::Moments
+    }
+
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
         let products = Products::new(problem);
         let mut fixed = Pursuit::new(&products);

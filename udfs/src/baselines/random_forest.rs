@@ -7,7 +7,7 @@ use smartcore::linalg::basic::matrix::DenseMatrix;
 use smartcore::tree::decision_tree_classifier::{DecisionTreeClassifier, DecisionTreeClassifierParameters};
 use smartcore::tree::decision_tree_regressor::{DecisionTreeRegressor, DecisionTreeRegressorParameters};
 
-use crate::{Check, Choice, Data, Error, Label, Problem, Random, Ranking, Result, Rows, Run, Selector, selector};
+use crate::{Check, Choice, Data, Error, Label, Problem, Random, Ranking, Reads, Result, Rows, Run, Selector, selector};
 
 selector! {
     /// Random forest importance.
@@ -26,7 +26,6 @@ selector! {
         name = "random_forest",
         aliases = ["forest"],
         labels = Any,
-        reads = Rows,
         score = "share of the decrease of impurity",
     )]
     pub struct RandomForest {
@@ -40,6 +39,10 @@ selector! {
 }
 
 impl Selector for RandomForest {
+    fn reads(&self) -> Reads {
+        Reads::Rows
+    }
+
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
         let Data::Rows(rows) = &problem.data else { unreachable!("declared to read rows") };
         let columns = distinct(rows);

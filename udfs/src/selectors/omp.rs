@@ -1,7 +1,7 @@
 use crate::math::argmax;
 use crate::math::products::Products;
 use crate::math::pursuit::{Pursuit, pursue};
-use crate::{Check, Problem, Ranking, Result, Run, Selector, choice, selector};
+use crate::{Check, Problem, Ranking, Reads, Result, Run, Selector, choice, selector};
 
 choice! {
     /// How the next feature is found.
@@ -37,7 +37,6 @@ selector! {
         name = "omp",
         aliases = [],
         labels = Any,
-        reads = Moments,
         score = "correlation with the residual, of a label of length 1",
     )]
     pub struct Omp {
@@ -49,6 +48,10 @@ selector! {
 }
 
 impl Selector for Omp {
+    fn reads(&self) -> Reads {
+        Reads::Moments
+    }
+
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
         let products = Products::new(problem);
         let score = |pursuit: &Pursuit<'_>, unit: usize| match self.criterion {

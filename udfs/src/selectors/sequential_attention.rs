@@ -1,7 +1,7 @@
 use crate::math::cholesky::Cholesky;
 use crate::math::products::Products;
 use crate::math::pursuit::{Pursuit, pursue};
-use crate::{Check, Problem, Ranking, Result, Run, Selector, choice, selector};
+use crate::{Check, Problem, Ranking, Reads, Result, Run, Selector, choice, selector};
 
 choice! {
     /// What predicts the label.
@@ -33,7 +33,6 @@ selector! {
         name = "sequential_attention",
         aliases = ["sa"],
         labels = Any,
-        reads = Moments,
         score = "squared attention weight, as the correlation with the residual that it stands for",
     )]
     pub struct SequentialAttention {
@@ -45,6 +44,10 @@ selector! {
 }
 
 impl Selector for SequentialAttention {
+    fn reads(&self) -> Reads {
+        Reads::Moments
+    }
+
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
         let Model::Linear = self.model;
         let products = Products::new(problem);

@@ -3,7 +3,7 @@ use crate::math::argmax;
 use crate::math::nnls::nonnegative;
 use crate::math::products::Products;
 use crate::math::pursuit::{Pursuit, pursue};
-use crate::{Problem, Ranking, Result, Run, Selector, selector};
+use crate::{Problem, Ranking, Reads, Result, Run, Selector, selector};
 
 selector! {
     /// Sequential LASSO.
@@ -29,13 +29,16 @@ selector! {
         name = "sequential_lasso",
         aliases = ["slasso"],
         labels = Any,
-        reads = Moments,
         score = "penalty at which the feature enters",
     )]
     pub struct SequentialLasso {}
 }
 
 impl Selector for SequentialLasso {
+    fn reads(&self) -> Reads {
+        Reads::Moments
+    }
+
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
         let products = Products::new(problem);
         pursue(
