@@ -1,6 +1,7 @@
 use crate::Declared;
 use crate::Spec;
 use crate::baselines::{correlation::Correlation, lasso::Lasso, random_forest::RandomForest};
+use crate::reports::evaluate::Evaluate;
 use crate::selectors::{omp::Omp, sequential_attention::SequentialAttention, sequential_lasso::SequentialLasso};
 
 /// Every selector that ships with Pursuit, in the order in which `selectors()` lists them.
@@ -13,4 +14,9 @@ pub fn selectors() -> Vec<Spec> {
         Correlation::spec(),
         RandomForest::spec(),
     ]
+}
+
+/// The functions that answer otherwise than with a ranking.
+pub fn reports() -> Vec<Spec> {
+    vec![Evaluate::spec()]
 }
