@@ -1,6 +1,8 @@
 use crate::Declared;
 use crate::Spec;
-use crate::baselines::{correlation::Correlation, lasso::Lasso, random_forest::RandomForest};
+use crate::baselines::{
+    batch_attention::BatchAttention, correlation::Correlation, group_lasso::GroupLasso, lasso::Lasso, random_forest::RandomForest,
+};
 use crate::reports::evaluate::Evaluate;
 use crate::selectors::{omp::Omp, sequential_attention::SequentialAttention, sequential_lasso::SequentialLasso};
 
@@ -12,6 +14,8 @@ pub fn selectors() -> Vec<Spec> {
         SequentialAttention::spec(),
         Lasso::spec(),
         Correlation::spec(),
+        GroupLasso::spec(),
+        BatchAttention::spec(),
         RandomForest::spec(),
     ]
 }

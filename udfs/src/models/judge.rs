@@ -130,3 +130,46 @@ fn auc_of(scores: &[f64], is_positive: impl Fn(usize) -> bool, samples: &Samples
     }
     (positives > 0.0 && negatives > 0.0).then(|| area / (positives * negatives))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples(targets: &[f32]) -> Samples {
+        Samples { targets: targets.to_vec(), ..Samples::default() }
+    }
+
+    fn metric(verdict: &Verdict, name: &str) -> f64 {
+        verdict.metrics.iter().find(|(metric, _)| *metric == name).unwrap().1
+    }
+
+    /// Log odds of four rows, and `ln(1 + e^±odds)` worked out for each.
+    #[test]
+    fn two_classes() {
+        let inputs = Inputs::plain(vec![0], Loss::Logistic);
+        let verdict = judge(&inputs, &[-1.0, 2.0, 0.5, -0.2], &samples(&[0.0, 1.0, 0.0, 0.0]));
+        assert_eq!(metric(&verdict, "accuracy"), 0.75);
+        let expected = (0.313_261_687 + 0.126_928_011 + 0.974_076_984 + 0.598_138_869) / 4.0;
+        assert!((metric(&verdict, "log_loss") - expected).abs() < 1e-6);
+        assert_eq!(metric(&verdict, "auc"), 1.0);
+        let tied = judge(&inputs, &[1.0, 1.0, 0.0, 2.0], &samples(&[0.0, 1.0, 0.0, 1.0]));
+        assert_eq!(metric(&tied, "auc"), 0.875);
+    }
+
+    #[test]
+    fn numbers() {
+        let inputs = Inputs { target: (10.0, 2.0), ..Inputs::plain(vec![0], Loss::Squared) };
+        let verdict = judge(&inputs, &[0.0, 1.0], &samples(&[1.0, 1.5]));
+        assert!((metric(&verdict, "rmse") - 2.0 * (0.625f64).sqrt()).abs() < 1e-6);
+        assert!((metric(&verdict, "mae") - 1.5).abs() < 1e-6);
+        assert!((metric(&verdict, "r2") - (1.0 - 0.625 / 0.0625)).abs() < 1e-6);
+    }
+
+    #[test]
+    fn weights_count_rows_more_than_once() {
+        let inputs = Inputs::plain(vec![0], Loss::Softmax(3));
+        let outputs = [1.0, 0.0, 0.0, 0.0, 2.0, 1.0];
+        let weighted = Samples { weights: vec![3.0, 1.0], ..samples(&[0.0, 2.0]) };
+        assert_eq!(metric(&judge(&inputs, &outputs, &weighted), "accuracy"), 0.75);
+    }
+}

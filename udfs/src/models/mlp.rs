@@ -28,6 +28,10 @@ pub(crate) struct Mlp {
     layers: Vec<Layer>,
     loss: Loss,
     steps: i32,
+    /// What is left of a negative value: nothing behind a ReLU.
+    leak: f32,
+    /// Whether the last layer has an activation too.
+    is_last_active: bool,
 }
 
 /// `inputs × width` weights, of whose columns the first `outputs` count.
@@ -91,11 +95,61 @@ impl Mlp {
             let key = |row: usize| if at == 0 { inputs.keys[row] } else { (at * 100_003 + row) as u64 };
             layers.push(Layer::new(count, outputs, at, |row| run.random("weights", key(row))));
         }
-        let mut mlp = Self { layers, loss: inputs.loss, steps: 0 };
+        let mut mlp = Self { layers, loss: inputs.loss, steps: 0, leak: 0.0, is_last_active: false };
         if let Loss::Softmax(classes) = inputs.loss {
             mlp.last_mut().bias.values[classes..].fill(NEVER);
         }
         mlp
+    }
+
+    /// Leaky ReLUs behind every layer. The weights of an output are drawn with its own key.
+    pub(crate) fn leaky(inputs: &Inputs, hidden: &[usize], leak: f32, keys: &[u64], run: &Run) -> Self {
+        let mut mlp = Self { leak, is_last_active: true, ..Self::new(inputs, hidden, run) };
+        let last = mlp.last_mut();
+        let reach = (6.0 / (last.inputs + last.outputs) as f64).sqrt();
+        for (output, key) in keys.iter().enumerate() {
+            let mut random = run.random("outputs", *key);
+            for input in 0..last.inputs {
+                last.weights.values[input * last.width + output] = (reach * (2.0 * random.uniform() - 1.0)) as f32;
+            }
+        }
+        last.bias.values.fill(0.0);
+        last.transpose();
+        mlp
+    }
+
+    /// The sum of the outputs over some rows, each times its weight.
+    pub(crate) fn sum_outputs(
+        &self,
+        samples: &Samples,
+        rows: &[u32],
+        weight: impl Fn(u32) -> f64,
+        batch: &mut Batch,
+    ) -> Vec<f64> {
+        batch.fit(self, rows.len());
+        let first = &self.layers[0].weights.values;
+        let pass = |(chunk, rows): (&mut Chunk, &[u32])| forward_chunk(self, first, samples, chunk, rows);
+        let alone = batch.alone();
+        batch.chunks.par_iter_mut().zip(rows.par_chunks(CHUNK)).with_min_len(alone).for_each(pass);
+        let last = self.layers.last().expect("a network has a layer");
+        let mut sums = vec![0.0; last.outputs];
+        for (chunk, rows) in batch.chunks.iter().zip(rows.chunks(CHUNK)) {
+            let values = chunk.values.last().expect("a network has a layer");
+            for (values, row) in values.chunks(last.width).zip(rows) {
+                let weight = weight(*row);
+                sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += weight * f64::from(*value));
+            }
+        }
+        sums
+    }
+
+    /// One update from the derivative of a loss by the mean outputs of the batch that went through last.
+    pub(crate) fn learn_from(&mut self, errors: &[f32], learning_rate: f64, batch: &mut Batch) {
+        let rows: usize = batch.chunks.iter().map(|chunk| chunk.rows).sum();
+        let alone = batch.alone();
+        batch.chunks.par_iter_mut().with_min_len(alone).for_each(|chunk| backward_chunk(self, chunk, errors, 1.0 / rows as f32));
+        self.steps += 1;
+        self.update(Gate::default(), Some(Rate::of(learning_rate, self.steps)), batch);
     }
 
     fn last_mut(&mut self) -> &mut Layer {
@@ -110,6 +164,14 @@ impl Mlp {
     pub(crate) fn input_weights(&self, input: usize) -> &[f32] {
         let layer = &self.layers[0];
         &layer.weights.values[input * layer.width..][..layer.outputs]
+    }
+
+    /// Brings the weights of the inputs to a standard deviation.
+    pub(crate) fn spread_input_weights(&mut self, deviation: f64) {
+        let layer = &mut self.layers[0];
+        let reach = (6.0 / (layer.inputs + layer.outputs) as f64).sqrt();
+        let factor = (deviation * 3.0f64.sqrt() / reach) as f32;
+        layer.weights.values.iter_mut().for_each(|weight| *weight *= factor);
     }
 
     /// Drops all other inputs. Weights and moments of the rest stay as they are.
@@ -137,8 +199,7 @@ impl Mlp {
         batch.mask(&self.layers[0], gate.mask);
         let (first, scale) = (if gate.mask.is_some() { &batch.masked } else { &self.layers[0].weights.values }, rows.len());
         let pass = |(chunk, rows): (&mut Chunk, &[u32])| pass_chunk(self, first, samples, chunk, rows, 1.0 / scale as f32);
-        // As long a minimum as that keeps everything on this thread.
-        let alone = if batch.is_parallel { 1 } else { usize::MAX };
+        let alone = batch.alone();
         batch.chunks.par_iter_mut().zip(rows.par_chunks(CHUNK)).with_min_len(alone).for_each(pass);
         let loss = batch.chunks.iter().map(|chunk| chunk.loss).sum::<f64>() / rows.len() as f64;
         if loss.is_finite() {
@@ -265,6 +326,11 @@ impl Batch {
         self.is_parallel = rows * self.slopes.len() * mlp.layers[0].width >= PARALLEL;
     }
 
+    /// Fewest pieces that a thread takes: with as many as there are, everything stays on this one.
+    fn alone(&self) -> usize {
+        if self.is_parallel { 1 } else { usize::MAX }
+    }
+
     fn mask(&mut self, layer: &Layer, mask: Option<&[f32]>) {
         let Some(mask) = mask else { return };
         self.masked.resize(layer.weights.values.len(), 0.0);
@@ -301,6 +367,9 @@ vectorized! {
     fn forward_chunk(mlp: &Mlp, first: &[f32], samples: &Samples, chunk: &mut Chunk, rows: &[u32]) = forward;
 }
 vectorized! {
+    fn backward_chunk(mlp: &Mlp, chunk: &mut Chunk, errors: &[f32], scale: f32) = backward_from;
+}
+vectorized! {
     fn update_block(block: Block<'_>, chunks: &[Chunk], gate: Gate<'_>, rate: Option<Rate>) = update;
 }
 
@@ -314,17 +383,39 @@ fn pass<const FMA: bool>(mlp: &Mlp, first: &[f32], samples: &Samples, chunk: &mu
     for ((row, values), errors) in rows.iter().zip(values.chunks(width)).zip(errors.chunks_mut(width)) {
         chunk.loss += differentiate_loss(mlp.loss, values, samples.targets[*row as usize], scale, errors);
     }
+    backward::<FMA>(mlp, chunk);
+}
+
+/// The errors of every layer from those of the last.
+#[inline(always)]
+fn backward<const FMA: bool>(mlp: &Mlp, chunk: &mut Chunk) {
+    let rows = chunk.rows;
     for at in (1..mlp.layers.len()).rev() {
         let (layer, behind) = (&mlp.layers[at], &mlp.layers[at - 1]);
         let (before, after) = chunk.errors.split_at_mut(at);
-        let errors = &mut before[at - 1][..rows.len() * behind.width];
+        let errors = &mut before[at - 1][..rows * behind.width];
         errors.fill(0.0);
         let left = Left { values: &after[0], row: layer.width, step: 1 };
-        add_product::<FMA>(errors, rows.len(), behind.width, left, &layer.transposed, layer.outputs);
+        add_product::<FMA>(errors, rows, behind.width, left, &layer.transposed, layer.outputs);
         for (error, value) in errors.iter_mut().zip(&chunk.values[at - 1]) {
-            *error = if *value > 0.0 { *error } else { 0.0 };
+            *error *= if *value > 0.0 { 1.0 } else { mlp.leak };
         }
     }
+}
+
+/// The same when every row has the same derivative of the loss by the outputs, which have an activation.
+#[inline(always)]
+fn backward_from<const FMA: bool>(mlp: &Mlp, chunk: &mut Chunk, errors: &[f32], scale: f32) {
+    let last = mlp.layers.len() - 1;
+    let width = mlp.layers[last].width;
+    let rows = chunk.values[last].chunks(width).zip(chunk.errors[last].chunks_mut(width)).take(chunk.rows);
+    for (values, row) in rows {
+        row.fill(0.0);
+        for ((row, value), error) in row.iter_mut().zip(values).zip(errors) {
+            *row = scale * error * if *value > 0.0 { 1.0 } else { mlp.leak };
+        }
+    }
+    backward::<FMA>(mlp, chunk);
 }
 
 #[inline(always)]
@@ -344,8 +435,8 @@ fn forward<const FMA: bool>(mlp: &Mlp, first: &[f32], samples: &Samples, chunk: 
             _ => (Left { values: &before[at - 1], row: mlp.layers[at - 1].width, step: 1 }, &layer.weights.values[..]),
         };
         add_product::<FMA>(values, rows.len(), layer.width, left, weights, layer.inputs);
-        if at + 1 < mlp.layers.len() {
-            values.iter_mut().for_each(|value| *value = value.max(0.0));
+        if at + 1 < mlp.layers.len() || mlp.is_last_active {
+            values.iter_mut().for_each(|value| *value = if *value > 0.0 { *value } else { mlp.leak * *value });
         }
     }
 }
@@ -479,8 +570,6 @@ pub(crate) fn adam(values: &mut [f32], gradient: &[f32], first: &mut [f32], seco
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Label;
-    use crate::testing::Table;
 
     #[test]
     fn exp_is_exact_to_the_last_digits() {
@@ -490,5 +579,130 @@ mod tests {
             assert!((f64::from(exp(x)) - exact).abs() <= 3e-7 * exact, "{x}");
         }
         assert!(exp(-1e30) < 2e-38);
+    }
+
+    /// Five inputs, forty rows, and a network on them.
+    fn example(loss: Loss, hidden: &[usize]) -> (Mlp, Samples, Vec<u32>) {
+        let mut random = Run::new(8).random("example", 0);
+        let inputs = Inputs::plain((0..5).collect(), loss);
+        let stride = crate::models::samples::stride_for(5);
+        let mut values = vec![0.0; 40 * stride];
+        values.chunks_mut(stride).for_each(|row| row[..5].iter_mut().for_each(|x| *x = random.normal() as f32));
+        let targets = (0..40)
+            .map(|row| match loss {
+                Loss::Squared => random.normal() as f32,
+                _ => (row % loss.outputs().max(2)) as f32,
+            })
+            .collect();
+        let samples = Samples { columns: 5, stride, values, targets, weights: Vec::new() };
+        (Mlp::new(&inputs, hidden, &Run::new(3)), samples, (0..40).collect())
+    }
+
+    fn loss(mlp: &Mlp, samples: &Samples, rows: &[u32], mask: &[f32]) -> f64 {
+        mlp.differentiate(samples, rows, Gate { mask: Some(mask), decay: None }, &mut Batch::default()).unwrap()
+    }
+
+    /// For every loss and depth: all weights, biases and the mask, against the loss at a little more and a little less.
+    #[test]
+    fn gradients_equal_finite_differences() {
+        const STEP: f32 = 2e-3;
+        let mask = [1.0, 0.3, 0.7, 0.05, 0.5];
+        for kind in [Loss::Squared, Loss::Logistic, Loss::Softmax(3), Loss::Softmax(9)] {
+            for hidden in [&[][..], &[7][..], &[11, 6][..]] {
+                let (mut mlp, samples, rows) = example(kind, hidden);
+                let mut batch = Batch::default();
+                let gate = Gate { mask: Some(&mask), decay: None };
+                mlp.differentiate(&samples, &rows, gate, &mut batch).unwrap();
+                mlp.update(gate, None, &mut batch);
+                let mut wrong = 0;
+                let mut checked = 0;
+                let mut check = |analytic: f32, moved: &dyn Fn(f32) -> f64| {
+                    let difference = (moved(STEP) - moved(-STEP)) / f64::from(2.0 * STEP);
+                    checked += 1;
+                    // Where a ReLU switches on between the two points the difference is no derivative.
+                    wrong += usize::from((difference - f64::from(analytic)).abs() > 2e-3 + 0.02 * difference.abs());
+                };
+                for at in 0..mlp.layers.len() {
+                    let width = mlp.layers[at].width;
+                    for weight in (0..mlp.layers[at].weights.values.len()).filter(|w| w % width < mlp.layers[at].outputs) {
+                        let moved = |by: f32| {
+                            let mut other = mlp.clone();
+                            other.layers[at].weights.values[weight] += by;
+                            other.layers[at].transpose();
+                            loss(&other, &samples, &rows, &mask)
+                        };
+                        check(mlp.layers[at].weights.gradient[weight], &moved);
+                    }
+                    for bias in 0..mlp.layers[at].outputs {
+                        let moved = |by: f32| {
+                            let mut other = mlp.clone();
+                            other.layers[at].bias.values[bias] += by;
+                            loss(&other, &samples, &rows, &mask)
+                        };
+                        check(mlp.layers[at].bias.gradient[bias], &moved);
+                    }
+                }
+                for input in 0..5 {
+                    let moved = |by: f32| {
+                        let mut other = mask;
+                        other[input] += by;
+                        loss(&mlp, &samples, &rows, &other)
+                    };
+                    check(batch.slopes()[input], &moved);
+                }
+                assert!(wrong * 50 <= checked, "{kind:?} {hidden:?}: {wrong} of {checked}");
+            }
+        }
+    }
+
+    /// The mean loss decreases, and what the network says is what the loss was computed from.
+    #[test]
+    fn training_lowers_the_loss() {
+        for kind in [Loss::Squared, Loss::Logistic, Loss::Softmax(3)] {
+            let (mut mlp, samples, rows) = example(kind, &[16]);
+            let mut batch = Batch::default();
+            let first = mlp.train(&samples, &rows, Gate::default(), 0.01, &mut batch).unwrap();
+            for _ in 0..300 {
+                mlp.train(&samples, &rows, Gate::default(), 0.01, &mut batch).unwrap();
+            }
+            let last = loss(&mlp, &samples, &rows, &[1.0; 5]);
+            assert!(last < 0.3 * first, "{kind:?}: {first} {last}");
+            let outputs = mlp.outputs(&samples, None);
+            let judged = crate::models::judge::judge(&Inputs::plain((0..5).collect(), kind), &outputs, &samples);
+            assert!((judged.loss - last).abs() < 1e-4, "{kind:?}: {} {last}", judged.loss);
+        }
+    }
+
+    #[test]
+    fn dropping_an_input_is_the_same_as_masking_it() {
+        let (mut mlp, mut samples, rows) = example(Loss::Softmax(3), &[7]);
+        let masked = loss(&mlp, &samples, &rows, &[1.0, 0.0, 1.0, 1.0, 0.0]);
+        mlp.keep_inputs(&[0, 2, 3]);
+        samples.keep_columns(&[0, 2, 3]);
+        assert!((loss(&mlp, &samples, &rows, &[1.0; 3]) - masked).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_batch_of_any_size_gives_the_same_on_any_number_of_threads() {
+        let run = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                let inputs = Inputs::plain((0..300).collect(), Loss::Softmax(3));
+                let mut random = Run::new(1).random("x", 0);
+                let stride = crate::models::samples::stride_for(300);
+                let values = (0..77 * stride).map(|_| random.normal() as f32).collect();
+                let targets = (0..77).map(|row| (row % 3) as f32).collect();
+                let samples = Samples { columns: 300, stride, values, targets, weights: Vec::new() };
+                let mut mlp = Mlp::new(&inputs, &[67], &Run::new(3));
+                let rows: Vec<u32> = (0..77).collect();
+                let mut batch = Batch::default();
+                for _ in 0..5 {
+                    mlp.train(&samples, &rows, Gate::default(), 0.01, &mut batch).unwrap();
+                }
+                assert!(batch.is_parallel);
+                mlp.layers[0].weights.values.clone()
+            })
+        };
+        assert_eq!(run(1), run(3));
     }
 }

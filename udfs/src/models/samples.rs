@@ -38,7 +38,7 @@ pub(crate) struct Inputs {
     pub columns: Vec<usize>,
     /// One for each of these columns: a number that its random start is drawn with, from the column's name and not from its place.
     pub keys: Vec<u64>,
-    factors: Vec<f64>,
+    pub factors: Vec<f64>,
     pub loss: Loss,
     /// Mean and spread of a label of numbers.
     pub target: (f64, f64),
@@ -68,6 +68,13 @@ impl Inputs {
         };
         let keys = columns.iter().map(|column| problem.column_key(*column)).collect();
         Self { columns, keys, factors, loss, target }
+    }
+
+    /// Columns as they are.
+    #[cfg(test)]
+    pub(crate) fn plain(columns: Vec<usize>, loss: Loss) -> Self {
+        let keys = columns.iter().map(|column| *column as u64).collect();
+        Self { factors: vec![1.0; columns.len()], keys, columns, loss, target: (0.0, 1.0) }
     }
 
     /// Some rows of a table, which may be another than the one measured.
@@ -123,6 +130,22 @@ impl Samples {
 
     pub(crate) fn row(&self, row: usize) -> &[f32] {
         &self.values[row * self.stride..][..self.stride]
+    }
+
+    /// At most so many of the rows, drawn at random.
+    pub(crate) fn some(&self, most: usize, random: &mut Random) -> Samples {
+        let mut rows: Vec<usize> = (0..self.rows()).collect();
+        if rows.len() > most {
+            random.shuffle(&mut rows);
+            rows.truncate(most);
+        }
+        Samples {
+            columns: self.columns,
+            stride: self.stride,
+            values: rows.iter().flat_map(|row| self.row(*row)).copied().collect(),
+            targets: rows.iter().map(|row| self.targets[*row]).collect(),
+            weights: if self.weights.is_empty() { Vec::new() } else { rows.iter().map(|row| self.weights[*row]).collect() },
+        }
     }
 
     /// Drops all other columns.

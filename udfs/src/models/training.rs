@@ -52,6 +52,26 @@ impl Training {
     }
 }
 
+/// Steps cut into a warm-up and rounds.
+pub(crate) struct Schedule {
+    pub warm: usize,
+    pub rounds: usize,
+    steps: usize,
+}
+
+impl Schedule {
+    pub(crate) fn new(training: &Training, pass_rows: usize, rounds: usize, warmup: f64) -> Self {
+        let steps = training.steps(pass_rows, rounds.max(1));
+        Self { warm: (warmup * steps as f64) as usize, rounds, steps }
+    }
+
+    /// Steps of a round.
+    pub(crate) fn round(&self, round: usize) -> usize {
+        let end = |round: usize| round * (self.steps - self.warm) / self.rounds.max(1);
+        end(round + 1) - end(round)
+    }
+}
+
 /// A network in training.
 pub(crate) struct Trainer<'a> {
     pub samples: Samples,
@@ -77,8 +97,22 @@ impl<'a> Trainer<'a> {
     }
 
     pub(crate) fn step(&mut self, gate: Gate<'_>, learning_rate: f64) -> Result<()> {
-        self.run.check()?;
+        self.draw();
+        self.train(gate, learning_rate)
+    }
+
+    /// Draws the rows of the next batch.
+    pub(crate) fn draw(&mut self) {
         self.batches.next_batch(&mut self.rows);
+    }
+
+    pub(crate) fn rows(&self) -> &[u32] {
+        &self.rows
+    }
+
+    /// One update from the rows drawn last.
+    pub(crate) fn train(&mut self, gate: Gate<'_>, learning_rate: f64) -> Result<()> {
+        self.run.check()?;
         let loss = self.mlp.train(&self.samples, &self.rows, gate, learning_rate, &mut self.batch)?;
         self.loss = if self.loss.is_nan() { loss } else { 0.98 * self.loss + 0.02 * loss };
         Ok(())

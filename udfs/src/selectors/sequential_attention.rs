@@ -2,8 +2,8 @@ mod attention;
 mod backward;
 mod forward;
 mod linear;
-mod neural;
 
+use crate::models::ground;
 use crate::models::training::Training;
 use crate::{Check, Problem, Ranking, Reads, Result, Run, Selector, choice, selector};
 use attention::Mask;
@@ -94,7 +94,7 @@ impl Selector for SequentialAttention {
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
         match self.model {
             Model::Linear => linear::select(self.closeness, problem, run),
-            Model::Mlp => neural::select(problem, &self.training, run, |ground, most| match self.direction {
+            Model::Mlp => ground::select(problem, &self.training, run, |ground, most| match self.direction {
                 Direction::Forward => forward::order(self, ground, most),
                 Direction::Backward => backward::order(self, ground, most),
             }),

@@ -1,9 +1,10 @@
 //! Backward elimination: the direction that SequentialAttention++ takes.
 
 use super::SequentialAttention;
-use super::neural::Ground;
 use crate::Result;
+use crate::models::ground::{Ground, lengths};
 use crate::models::mlp::Gate;
+use crate::models::training::Schedule;
 
 /// Share of the training before the first features go.
 const START: f64 = 0.2;
@@ -15,17 +16,15 @@ pub(super) fn order(_options: &SequentialAttention, ground: &mut Ground<'_>, mos
     let Ground { candidates, trainer, training, forced, run, .. } = ground;
     let sizes = sizes(candidates.len(), most);
     let rounds = sizes.len();
-    let steps = training.steps(trainer.pass_rows(), rounds + 1);
-    let start = (START * steps as f64) as usize;
+    let schedule = Schedule::new(training, trainer.pass_rows(), rounds + 1, START);
     let mut alive: Vec<usize> = (0..candidates.len()).collect();
     for round in 0..=rounds {
         run.step_with(round, rounds + 1, || trainer.note())?;
-        let end = |round: usize| start + round * (steps - start) / (rounds + 1);
-        let from = if round == 0 { 0 } else { end(round) };
-        for _ in from..end(round + 1) {
+        let warm = if round == 0 { schedule.warm } else { 0 };
+        for _ in 0..warm + schedule.round(round) {
             trainer.step(Gate::default(), training.learning_rate)?;
         }
-        let importances = importances(&trainer.mlp, &alive, candidates);
+        let importances = lengths(&trainer.mlp, &alive, candidates);
         let mut ranked: Vec<usize> = (0..alive.len()).collect();
         let is_forced = |at: &usize| forced.contains(&alive[*at]);
         ranked.sort_by(|a, b| is_forced(b).cmp(&is_forced(a)).then(importances[*b].total_cmp(&importances[*a])).then(a.cmp(b)));
@@ -61,18 +60,4 @@ fn sizes(all: usize, most: usize) -> Vec<usize> {
         sizes.push(left);
     }
     sizes
-}
-
-/// The length of each candidate's weights.
-fn importances(mlp: &crate::models::mlp::Mlp, alive: &[usize], candidates: &crate::models::candidates::Candidates) -> Vec<f64> {
-    let mut input = 0;
-    alive
-        .iter()
-        .map(|candidate| {
-            let width = candidates.inputs[*candidate].len();
-            let energy: f64 = (input..input + width).flat_map(|i| mlp.input_weights(i)).map(|w| f64::from(*w).powi(2)).sum();
-            input += width;
-            energy.sqrt()
-        })
-        .collect()
 }

@@ -2,9 +2,10 @@
 
 use super::SequentialAttention;
 use super::attention::Attention;
-use super::neural::Ground;
 use crate::Result;
+use crate::models::ground::Ground;
 use crate::models::mlp::Gate;
+use crate::models::training::Schedule;
 
 /// The first `most` candidates in the order in which attention chooses them, with the attention that each had.
 pub(super) fn order(options: &SequentialAttention, ground: &mut Ground<'_>, most: usize) -> Result<Vec<(usize, f64)>> {
@@ -15,10 +16,9 @@ pub(super) fn order(options: &SequentialAttention, ground: &mut Ground<'_>, most
     forced.iter().for_each(|candidate| attention.choose(*candidate));
     let open = most.saturating_sub(forced.len());
     let rounds = open.div_ceil(options.per_round);
-    let steps = training.steps(trainer.pass_rows(), rounds.max(1));
-    let warm = (options.warmup * steps as f64) as usize;
+    let schedule = Schedule::new(training, trainer.pass_rows(), rounds, options.warmup);
     run.step(0, rounds.max(1))?;
-    for _ in 0..warm {
+    for _ in 0..schedule.warm {
         trainer.step(Gate::default(), training.learning_rate)?;
     }
     let mut of_inputs = vec![1.0; candidates.columns.len()];
@@ -26,8 +26,7 @@ pub(super) fn order(options: &SequentialAttention, ground: &mut Ground<'_>, most
     for round in 0..rounds {
         run.step_with(round, rounds, || trainer.note())?;
         attention.begin_round();
-        let end = |round: usize| warm + round * (steps - warm) / rounds;
-        for _ in end(round)..end(round + 1) {
+        for _ in 0..schedule.round(round) {
             candidates.spread(&attention.mask, &mut of_inputs);
             trainer.step(Gate { mask: Some(&of_inputs), decay: None }, training.learning_rate)?;
             candidates.gather(trainer.batch.slopes(), &mut slopes);

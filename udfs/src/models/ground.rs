@@ -1,4 +1,4 @@
-//! What neural selectors share: a network over all candidates, and a report on the order that was found.
+//! What neural selectors share: a network over all candidates, and what is reported of the order that was found.
 
 use rayon::prelude::*;
 
@@ -6,6 +6,7 @@ use crate::math::products::Products;
 use crate::math::pursuit::explain;
 use crate::models::candidates::Candidates;
 use crate::models::judge;
+use crate::models::mlp::Mlp;
 use crate::models::samples::Inputs;
 use crate::models::training::{Trainer, Training};
 use crate::{Data, Problem, Ranking, Result, Rows, Run, Split};
@@ -15,7 +16,6 @@ pub(crate) struct Ground<'a> {
     pub problem: &'a Problem,
     pub rows: &'a Rows,
     pub candidates: Candidates,
-    pub inputs: Inputs,
     pub split: Split,
     pub trainer: Trainer<'a>,
     pub training: &'a Training,
@@ -43,10 +43,31 @@ pub(crate) fn select(
     let inputs = Inputs::new(problem, rows, candidates.columns.clone());
     let trainer = Trainer::new(inputs.samples(rows, &split.train), &inputs, training, run);
     let forced = candidates.forced(problem);
-    let mut ground = Ground { problem, rows, candidates, inputs, split, trainer, training, forced, run };
+    let mut ground = Ground { problem, rows, candidates, split, trainer, training, forced, run };
     let most = problem.k.unwrap_or(AUTO_MAX.max(ground.forced.len())).min(ground.candidates.len());
     let order = order(&mut ground, most)?;
     report(&ground, &order)
+}
+
+/// The length of the weights of each of the candidates that are still inputs of the network.
+pub(crate) fn lengths(mlp: &Mlp, alive: &[usize], candidates: &Candidates) -> Vec<f64> {
+    let mut input = 0;
+    let mut length = |candidate: &usize| {
+        let width = candidates.inputs[*candidate].len();
+        let energy: f64 = (input..input + width).flat_map(|i| mlp.input_weights(i)).map(|w| f64::from(*w).powi(2)).sum();
+        input += width;
+        energy.sqrt()
+    };
+    alive.iter().map(&mut length).collect()
+}
+
+/// Candidates by a score, the largest first, those that must be included before all others; with their shares of the total.
+pub(crate) fn ranked(ground: &Ground<'_>, scores: &[f64], most: usize) -> Vec<(usize, f64)> {
+    let total: f64 = scores.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+    let mut free: Vec<usize> = (0..scores.len()).filter(|candidate| !ground.forced.contains(candidate)).collect();
+    free.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b)));
+    let order = ground.forced.iter().copied().chain(free);
+    order.take(most).map(|candidate| (candidate, scores[candidate] / total)).collect()
 }
 
 fn report(ground: &Ground<'_>, order: &[(usize, f64)]) -> Result<Ranking> {
