@@ -93,6 +93,15 @@ impl Call {
             (Reads::Rows, Reading::Moments) => {
                 return Err(Error::call("`reads` must be 'rows' or 'auto', because moments do not tell enough; got 'moments'"));
             }
+            (Reads::Pass(_), Reading::Rows | Reading::Moments) => {
+                return Err(Error::call("`reads` must be 'auto' with passes => 'one'; leave it out"));
+            }
+            (Reads::Pass(_), _) if !partitions.is_empty() => {
+                return Err(Error::call(
+                    "`partition_by` needs rows that are kept; leave it out with passes => 'one', or filter instead",
+                ));
+            }
+            (Reads::Pass(rows), _) => Reads::Pass(rows),
             (Reads::Rows, _) | (_, Reading::Rows) => Reads::Rows,
             (_, Reading::Moments) => Reads::Moments,
             (_, Reading::Auto) if candidates.len() > MOMENTS_COLUMNS_MAX => Reads::Rows,
@@ -113,6 +122,9 @@ impl Call {
             }
             if self.question.common.reads == Reading::Moments {
                 return Err(Error::call("`reads` must be 'rows' or 'auto' where `features` is a table, got 'moments'"));
+            }
+            if matches!(self.reads, Reads::Pass(_)) {
+                return Err(Error::call("`features` cannot be a table with passes => 'one'; list them"));
             }
             self.features = Some(features);
             self.reads = Reads::Rows;

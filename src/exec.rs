@@ -42,11 +42,11 @@ type Groups = BTreeMap<Option<OwnedRow>, RowsBuilder>;
 /// Collects its input's rows and runs a selector on them.
 #[derive(Debug, Clone)]
 pub(crate) struct SelectExec {
-    call: Arc<Call>,
-    /// The table; then, if the call has them, the second table and the names of the features.
-    inputs: Vec<Arc<dyn ExecutionPlan>>,
+    pub(crate) call: Arc<Call>,
+    /// The table; then, if the call has them, the second table and the names of the features; for a single pass the number of rows.
+    pub(crate) inputs: Vec<Arc<dyn ExecutionPlan>>,
     schema: SchemaRef,
-    progress: Arc<Progress>,
+    pub(crate) progress: Arc<Progress>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -66,9 +66,10 @@ impl SelectExec {
 impl DisplayAs for SelectExec {
     fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, label, features) = (self.call.question.spec.name, &self.call.plan.label, self.call.plan.features.len());
+        let reads = if matches!(self.call.reads, Reads::Pass(_)) { "one pass" } else { "rows" };
         match t {
             DisplayFormatType::Default | DisplayFormatType::Verbose => {
-                write!(f, "SelectExec: selector={name}, label={label}, features={features}, reads=rows")
+                write!(f, "SelectExec: selector={name}, label={label}, features={features}, reads={reads}")
             }
             DisplayFormatType::TreeRender => write!(f, "selector={name}\nlabel={label}\nfeatures={features}"),
         }
@@ -144,6 +145,17 @@ impl SelectExec {
             call: Arc::clone(&self.call),
             reservation: MemoryConsumer::new(format!("SelectExec[{name}]")).register(context.memory_pool()),
         });
+
+        if let Reads::Pass(first_rows) = self.call.reads {
+            let timer = select_time.timer();
+            let columns = self.pass(first_rows, &context, &memory).await?;
+            timer.done();
+            peak.set_max(memory.reservation.size());
+            count("steps").add(columns.first().map_or(0, |column| column.len()));
+            let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)?;
+            baseline.record_output(batch.num_rows());
+            return Ok(batch);
+        }
 
         // One for all: keys made by another converter would not be comparable.
         let converter = self.converter()?.map(Arc::new);
@@ -327,13 +339,13 @@ impl SelectExec {
 }
 
 /// Memory that is asked for before it is used.
-struct Memory {
+pub(crate) struct Memory {
     call: Arc<Call>,
     reservation: MemoryReservation,
 }
 
 impl Memory {
-    fn grow(&self, bytes: usize) -> Result<()> {
+    pub(crate) fn grow(&self, bytes: usize) -> Result<()> {
         let max = self.call.plan.bytes_max;
         let granted = if max > 0 && self.reservation.size() + bytes > max {
             Err(format!("max_memory is {max} bytes"))
@@ -342,7 +354,14 @@ impl Memory {
         };
         granted.map_err(|why| {
             let question = &self.call.question;
-            let instead = if question.reads == Reads::Moments { ", or set reads => 'moments'" } else { "" };
+            let instead = match question.reads {
+                Reads::Moments => ", or set reads => 'moments'",
+                Reads::Pass(_) => ", or lower shuffle_buffer",
+                Reads::Rows if question.spec.all_options().iter().any(|option| option.name == "passes") => {
+                    ", or set passes => 'one'"
+                }
+                Reads::Rows => "",
+            };
             let features = self.call.plan.features.len();
             named(
                 question.spec.name,
@@ -373,7 +392,7 @@ fn narrow(plan: &Arc<dyn ExecutionPlan>, columns: &[usize], config: &ConfigOptio
 }
 
 /// The context with DataFusion's own work stealing between file partitions switched off.
-fn steady(context: &TaskContext) -> Arc<TaskContext> {
+pub(crate) fn steady(context: &TaskContext) -> Arc<TaskContext> {
     let mut config = context.session_config().clone();
     config.options_mut().execution.enable_file_stream_work_stealing = false;
     Arc::new(TaskContext::new(

@@ -90,7 +90,7 @@ impl TableFunctionImpl for SelectFunction {
         let call = call.with_relations(held_out, features).map_err(|error| named(name, error))?;
         Ok(match call.reads {
             Reads::Moments => Arc::new(ViewTable::new(expand(plan, &call, &self.registry, &self.progress)?, None)),
-            Reads::Rows => {
+            Reads::Rows | Reads::Pass(_) => {
                 // The plan is out of sight inside the operator, where nobody would ever fill the parameter in.
                 let plans = [Some(&plan), call.held_out.as_ref().map(|held_out| &held_out.plan), call.features.as_ref()];
                 if let Some(parameter) = first_parameter(plans.into_iter().flatten())? {

@@ -30,6 +30,7 @@ mod exec;
 mod expand;
 mod function;
 mod gram;
+mod pass;
 mod planner;
 mod progress;
 mod question;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::Fields;
-use pursuit_udfs::{Common, Data, Error, Options, Plan, Problem, Reads, Result, Rows, Run, Settings, Spec, Work};
+use pursuit_udfs::{Common, Data, Error, Options, Plan, Problem, Reads, Result, Rows, Run, Selector, Settings, Spec, Work};
 
 use crate::answer;
 use crate::progress::Progress;
@@ -42,11 +42,26 @@ impl Question {
         Ok(Self { spec, common, reads, fields, own })
     }
 
-    /// Answers on rayon, away from the runtime's threads. Dropping the future cancels the run.
+    /// The columns of the answer, from data that has been read.
     pub(crate) async fn answer(
         &self,
         progress: Arc<Progress>,
         data: impl FnOnce() -> Result<(Data, Option<Rows>, Plan)> + Send + 'static,
+    ) -> Result<Vec<ArrayRef>> {
+        let question = self.clone();
+        let work = move |run: &Run| {
+            // What is wrong with the whole table ends the query; what is wrong with one group is that group's answer.
+            let (data, held_out, plan) = data()?;
+            question.work(data, held_out, &plan, run).or_else(|error| question.refused(error))
+        };
+        self.run(progress, work).await
+    }
+
+    /// Works on rayon, away from the runtime's threads. Dropping the future cancels the run.
+    pub(crate) async fn run(
+        &self,
+        progress: Arc<Progress>,
+        work: impl FnOnce(&Run) -> Result<Vec<ArrayRef>> + Send + 'static,
     ) -> Result<Vec<ArrayRef>> {
         let cancelled = Arc::new(AtomicBool::new(false));
         let _cancel = CancelOnDrop(Arc::clone(&cancelled));
@@ -60,16 +75,10 @@ impl Question {
                 active.set_step(name, done, total, note);
             }
         });
-        let question = self.clone();
-        let work = move || {
-            // What is wrong with the whole table ends the query; what is wrong with one group is that group's answer.
-            let (data, held_out, plan) = data()?;
-            question.work(data, held_out, &plan, &run).or_else(|error| question.refused(error))
-        };
         let (sender, receiver) = tokio::sync::oneshot::channel();
         let job = move || {
             // A panic would end the process from a thread of rayon's; here it ends the query.
-            let result = catch_unwind(AssertUnwindSafe(work));
+            let result = catch_unwind(AssertUnwindSafe(|| work(&run)));
             let _ = sender.send(result.unwrap_or_else(|_| Err(Error::data("internal error in the selector; please report it"))));
         };
         match self.common.threads {
@@ -80,6 +89,10 @@ impl Question {
             }
         }
         receiver.await.unwrap_or_else(|_| Err(Error::cancelled()))
+    }
+
+    pub(crate) fn selector(&self) -> Result<Box<dyn Selector>> {
+        self.spec.selector(&self.own)
     }
 
     fn work(&self, data: Data, held_out: Option<Rows>, plan: &Plan, run: &Run) -> Result<Vec<ArrayRef>> {

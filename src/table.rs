@@ -7,11 +7,13 @@ use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Column;
 use datafusion::error::Result;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType, ident};
+use datafusion::functions_aggregate::expr_fn::count;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType, ident, lit};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column as PhysicalColumn;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
+use pursuit_udfs::Reads;
 
 use crate::call::Call;
 use crate::exec::SelectExec;
@@ -65,6 +67,10 @@ impl TableProvider for SelectTable {
         if let Some(features) = &call.features {
             let names = LogicalPlanBuilder::from(features.clone()).project([ident("feature")])?.build()?;
             inputs.push(state.create_physical_plan(&names).await?);
+        }
+        if matches!(call.reads, Reads::Pass(_)) {
+            let rows = LogicalPlanBuilder::from(input.clone()).aggregate(Vec::<Expr>::new(), vec![count(lit(1))])?.build()?;
+            inputs.push(state.create_physical_plan(&rows).await?);
         }
         let select = Arc::new(SelectExec::new(call, inputs, Arc::clone(&self.schema), Arc::clone(&self.progress)));
         let Some(projection) = projection else { return Ok(select) };

@@ -47,6 +47,7 @@ mod math;
 mod models;
 mod moments;
 pub mod options;
+mod pass;
 mod problem;
 mod ranking;
 mod registry;
@@ -65,13 +66,14 @@ pub use error::{Error, Kind, Result, did_you_mean, name_list};
 pub use math::tiles::Tiles;
 pub use moments::{Gram, Moments};
 pub use options::{Check, Count, OptionSpec, OptionType, Options, Settings};
+pub use pass::Pass;
 pub use problem::{
     Block, Class, Data, DesignColumn, Feature, Label, LabelKind, LeftOut, NO_LEVEL, Numbers, Plan, Problem, Seen, Unit,
 };
 pub use ranking::{Choice, Ranking};
 pub use registry::{reports, selectors};
 pub use report::{Kind as ColumnKind, Report, Values};
-pub use rows::{Rows, RowsBuilder};
+pub use rows::{Coding, Origin, Rows, RowsBuilder};
 pub use run::{Random, Run};
 pub use selector::{Declared, Labels, Reads, Selector, Spec, Work};
 #[doc(hidden)]

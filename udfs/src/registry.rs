@@ -3,7 +3,7 @@ use crate::Spec;
 use crate::baselines::{
     batch_attention::BatchAttention, correlation::Correlation, group_lasso::GroupLasso, lasso::Lasso, random_forest::RandomForest,
 };
-use crate::reports::evaluate::Evaluate;
+use crate::reports::{evaluate::Evaluate, marginal_gains::MarginalGains};
 use crate::selectors::{omp::Omp, sequential_attention::SequentialAttention, sequential_lasso::SequentialLasso};
 
 /// Every selector that ships with Pursuit, in the order in which `selectors()` lists them.
@@ -22,5 +22,5 @@ pub fn selectors() -> Vec<Spec> {
 
 /// The functions that answer otherwise than with a ranking.
 pub fn reports() -> Vec<Spec> {
-    vec![Evaluate::spec()]
+    vec![Evaluate::spec(), MarginalGains::spec()]
 }

@@ -1,4 +1,4 @@
-use crate::{Common, Error, OptionSpec, Options, Problem, Ranking, Report, Result, Run, Settings};
+use crate::{Common, Error, OptionSpec, Options, Pass, Plan, Problem, Ranking, Report, Result, Run, Settings};
 
 /// The contract: from a checked problem to a ranking. Everything else is derived from the declaration.
 pub trait Selector: Send + Sync {
@@ -6,6 +6,11 @@ pub trait Selector: Send + Sync {
     fn reads(&self) -> Reads;
 
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking>;
+
+    /// Begins a selection that goes on while `rows` rows are read. `problem` holds the first of them. Only asked of who reads a pass.
+    fn begin(&self, _problem: &Problem, _plan: &Plan, _rows: u64, _run: &Run) -> Result<Box<dyn Pass>> {
+        unreachable!("this selector does not read a pass")
+    }
 }
 
 /// A selector declared with [`selector!`](crate::selector!), or a report with [`report!`](crate::report!).
@@ -95,6 +100,8 @@ pub enum Reads {
     Moments,
     /// The rows themselves.
     Rows,
+    /// The rows one after the other, without keeping them but for so many at first; `None`: as many as fit into a modest buffer.
+    Pass(Option<usize>),
 }
 
 /// Doc lines joined into one paragraph.

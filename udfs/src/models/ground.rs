@@ -74,14 +74,20 @@ fn report(ground: &Ground<'_>, order: &[(usize, f64)]) -> Result<Ranking> {
     let Ground { problem, candidates, run, .. } = ground;
     let judged = judge_sizes(ground, order)?;
     let keep = if problem.k.is_some() { order.len() } else { smallest_good(&judged).max(ground.forced.len()) };
-    let units: Vec<(usize, f64)> = order[..keep].iter().map(|(at, score)| (candidates.units[*at], *score)).collect();
-    let products = Products::of_units(problem, |unit| units.iter().any(|(chosen, _)| *chosen == unit));
-    let mut ranking = explain(problem, &products, run, &units, Some(units.len()))?;
+    let mut ranking = explain_order(problem, candidates, &order[..keep], run)?;
     for (size, verdict) in &judged {
         if let Some(choice) = ranking.choices.get_mut(size - 1) {
             choice.valid_score = Some(verdict.score());
         }
     }
+    Ok(ranking)
+}
+
+/// The ranking for an order of candidates, with what each adds to a linear fit.
+pub(crate) fn explain_order(problem: &Problem, candidates: &Candidates, order: &[(usize, f64)], run: &Run) -> Result<Ranking> {
+    let units: Vec<(usize, f64)> = order.iter().map(|(at, score)| (candidates.units[*at], *score)).collect();
+    let products = Products::of_units(problem, |unit| units.iter().any(|(chosen, _)| *chosen == unit));
+    let mut ranking = explain(problem, &products, run, &units, Some(units.len()))?;
     ranking.passed_over.extend(candidates.repeated.iter().cloned());
     Ok(ranking)
 }

@@ -107,7 +107,7 @@ impl Inputs {
 
 /// Values from one row to the next. Not a multiple of a page, where walking down a column would hit a single line of the cache.
 pub(crate) fn stride_for(columns: usize) -> usize {
-    let stride = padded(columns);
+    let stride = padded(columns.max(1));
     if stride.is_multiple_of(256) { stride + 16 } else { stride }
 }
 

@@ -9,8 +9,8 @@ options! {
         hidden: Vec<usize> = vec![67], Check::Between(1.0, 4096.0);
         /// Passes over the rows in all. NULL: 20, but at least 48 steps for each round and at most 20000 steps in all.
         epochs: Option<usize> = None, Check::Between(1.0, 1000000.0);
-        /// Rows in a step, but no more than an eighth of the table.
-        batch_rows: usize = 128, Check::Between(1.0, 1000000.0);
+        /// Rows in a step, but no more than an eighth of the table. NULL: 128; in one pass as many as leave 200 steps a round.
+        batch_rows: Option<usize> = None, Check::Between(1.0, 1000000.0);
         /// Size of a step of the network's weights.
         learning_rate: f64 = 0.001, Check::Between(1e-9, 10.0);
         /// Share of the rows that is held out for `valid_score`. NULL: none, and a fifth for `k => 'auto'`.
@@ -22,6 +22,7 @@ options! {
 const ROUND_STEPS_MIN: usize = 48;
 const STEPS_MAX: usize = 20_000;
 const EPOCHS: usize = 20;
+const BATCH_ROWS: usize = 128;
 /// Held out when something must be judged and nobody said how much.
 const VALIDATION: f64 = 0.2;
 /// Fewest rows that can be parted.
@@ -29,7 +30,7 @@ const SPLIT_ROWS_MIN: usize = 10;
 
 impl Training {
     pub(crate) fn batch_rows(&self, rows: usize) -> usize {
-        self.batch_rows.min((rows / 8).max(8)).min(rows)
+        self.batch_rows.unwrap_or(BATCH_ROWS).min((rows / 8).max(8)).min(rows)
     }
 
     /// Steps for so many rounds.
@@ -61,7 +62,10 @@ pub(crate) struct Schedule {
 
 impl Schedule {
     pub(crate) fn new(training: &Training, pass_rows: usize, rounds: usize, warmup: f64) -> Self {
-        let steps = training.steps(pass_rows, rounds.max(1));
+        Self::of_steps(training.steps(pass_rows, rounds.max(1)), rounds, warmup)
+    }
+
+    pub(crate) fn of_steps(steps: usize, rounds: usize, warmup: f64) -> Self {
         Self { warm: (warmup * steps as f64) as usize, rounds, steps }
     }
 

@@ -1,27 +1,32 @@
 use rayon::prelude::*;
 
 use crate::models::judge::{self, Verdict};
+use crate::models::linear;
 use crate::models::samples::Inputs;
 use crate::models::training::Training;
 use crate::report::{Kind, Report, Values};
-use crate::{Check, Data, Problem, Result, Run, Split, choice, report};
+use crate::{Check, Data, Error, Label, Problem, Result, Run, Split, choice, report};
 
 choice! {
     /// What predicts the label.
     pub enum Model {
         Mlp = "mlp",
+        Linear = "linear",
+        Logistic = "logistic",
     }
 }
 
 report! {
     /// How well features predict a label.
     ///
-    /// Trains a model on the given features and tells how good its predictions are: for classes accuracy, log loss and the area
+    /// Trains a model on the given features (all, if none are given) and tells how good its predictions are: for classes accuracy, log loss and the area
     /// under the ROC curve (with many classes the mean over each against all others), for numbers R², RMSE and MAE.
     ///
     /// Judged on the table given as `test`, which is filled and scaled as the training rows are; without one, on a
     /// held-out share of the rows (`validation`, by default a fifth). The row `train` tells the same for the rows learnt from.
     /// Trained anew for each of the `seeds`; `value` is the mean, `deviation` the standard deviation.
+    ///
+    /// The model is a network, least squares (which has no log loss, because fitted values are no probabilities) or logistic regression.
     #[report(name = "evaluate", aliases = [], table = ("test", "The rows to judge by, with the same columns."))]
     pub struct Evaluate {
         /// What predicts the label.
@@ -77,6 +82,19 @@ impl Evaluate {
     /// For each seed the verdicts on the rows judged by and on those learnt from.
     fn verdicts(&self, problem: &Problem, run: &Run) -> Result<Vec<Vec<Verdict>>> {
         let Data::Rows(rows) = &problem.data else { unreachable!("reports read rows") };
+        if self.model == Model::Logistic && problem.label == Label::Numbers {
+            return Err(Error::data(
+                "model => 'logistic' predicts classes, and the label is a number; use model => 'linear' or 'mlp'",
+            ));
+        }
+        if let Some(test) = &problem.held_out
+            && test.rows() == 0
+        {
+            return Err(Error::data("the table given as `test` has no rows with a label"));
+        }
+        if problem.held_out.is_none() && rows.rows() < 10 {
+            return Err(Error::data(format!("{} rows are too few to hold some out; give a table as `test`", rows.rows())));
+        }
         let columns: Vec<usize> = (0..rows.columns.len()).filter(|at| rows.columns[*at].iter().any(|x| *x != 0.0)).collect();
         let inputs = Inputs::new(problem, rows, columns);
         let one = |seed: usize| {
@@ -96,7 +114,11 @@ impl Evaluate {
                 Some(epochs) => epochs * a_pass,
                 None => (EPOCHS * a_pass).clamp(STEPS_MIN, STEPS_MAX),
             };
-            judge::fit(&inputs, &train, &[&test, &train], &self.training, steps, &run)
+            match self.model {
+                Model::Mlp => judge::fit(&inputs, &train, &[&test, &train], &self.training, steps, &run),
+                Model::Linear => Ok(linear::least_squares(&inputs, &train, &[&test, &train])),
+                Model::Logistic => linear::logistic(&inputs, &train, &[&test, &train], &run),
+            }
         };
         (0..self.seeds).into_par_iter().map(one).collect()
     }

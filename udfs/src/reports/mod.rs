@@ -1,1 +1,2 @@
 pub mod evaluate;
+pub mod marginal_gains;

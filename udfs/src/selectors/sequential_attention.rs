@@ -2,10 +2,11 @@ mod attention;
 mod backward;
 mod forward;
 mod linear;
+mod one_pass;
 
 use crate::models::ground;
 use crate::models::training::Training;
-use crate::{Check, Problem, Ranking, Reads, Result, Run, Selector, choice, selector};
+use crate::{Check, Error, Pass, Plan, Problem, Ranking, Reads, Result, Run, Selector, choice, selector};
 use attention::Mask;
 
 choice! {
@@ -26,6 +27,14 @@ choice! {
     }
 }
 
+choice! {
+    /// How often rows are seen.
+    pub enum Passes {
+        Many = "many",
+        One = "one",
+    }
+}
+
 selector! {
     /// Sequential attention.
     ///
@@ -43,6 +52,10 @@ selector! {
     /// random; `w` has a learning rate of its own, without which it hardly moves; and its moments are reset with it.
     /// `direction => 'backward'` starts with every feature on and turns off, round by round, the tenth that the network
     /// relies on least: more accurate on some tables, and faster, because the network shrinks.
+    ///
+    /// `passes => 'one'` reads the table once, row by row, for tables that do not fit into memory: each round sees its own slice of the
+    /// rows. They wait in a buffer (`shuffle_buffer`) and leave it in random order; nothing else is kept. The first rows that fill the buffer
+    /// settle scales, text levels and classes. `train_score` is that of these rows.
     ///
     /// `model => 'linear'` is the regularised linear form: in each round minimise
     /// `‖X (s(w) ∘ θ) − y‖² + λ/2 (‖w‖² + ‖θ‖²)` over attention weights `w` and coefficients `θ`, where `s(w)` is 1 for the chosen features,
@@ -77,18 +90,39 @@ selector! {
         warmup: f64 = 0.1, Check::Between(0.0, 0.9);
         /// Size of a step of the attention weights. NULL: 0.03, and 0.001 for masks that are not normalised.
         attention_rate: Option<f64> = None, Check::Between(1e-9, 10.0);
+        /// Whether rows are kept and seen many times, or seen once, as they are read.
+        passes: Passes = Passes::Many;
+        /// One pass: rows that wait to be seen in random order. NULL: 65536, fewer if these take more than 64 MB.
+        shuffle_buffer: Option<usize> = None, Check::Between(16.0, 1e9);
         /// Linear model: how far below the vanishing point the penalty is set, as a share of it.
         closeness: f64 = 0.001, Check::Between(0.0001, 0.01);
         ..training: Training;
     }
 }
 
+impl SequentialAttention {
+    fn attention_rate(&self) -> f64 {
+        self.attention_rate.unwrap_or(if self.mask.is_normalized() { 0.03 } else { 0.001 })
+    }
+}
+
 impl Selector for SequentialAttention {
     fn reads(&self) -> Reads {
         match self.model {
+            Model::Mlp if self.passes == Passes::One => Reads::Pass(self.shuffle_buffer),
             Model::Mlp => Reads::Rows,
             Model::Linear => Reads::Moments,
         }
+    }
+
+    fn begin(&self, problem: &Problem, plan: &Plan, rows: u64, run: &Run) -> Result<Box<dyn Pass>> {
+        if self.direction == Direction::Backward {
+            return Err(Error::call("`direction` must be 'forward' with passes => 'one', got 'backward'"));
+        }
+        if self.training.validation.is_some() || self.training.epochs.is_some() {
+            return Err(Error::call("`validation` and `epochs` need rows that are kept; leave them out with passes => 'one'"));
+        }
+        Ok(Box::new(one_pass::OnePass::new(self, problem, plan, rows, run)?))
     }
 
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {

@@ -4,11 +4,12 @@ use rayon::prelude::*;
 
 use crate::math::argmax;
 use crate::math::logistic::Examples;
-use crate::math::products::Products;
-use crate::math::pursuit::explain;
 use crate::models::candidates::Candidates;
+use crate::models::ground::explain_order;
 use crate::{Data, Error, Label, Problem, Ranking, Result, Rows, Run};
 
+/// Relative accuracy of the coefficients: who is next does not hang on the last digits.
+const ACCURACY: f64 = 1e-3;
 /// Choices without an improvement of the criterion after which `k => 'auto'` looks no further.
 const PATIENCE: usize = 5;
 
@@ -49,11 +50,7 @@ pub(super) fn select(problem: &Problem, run: &Run) -> Result<Ranking> {
         let keep = if pursuit.criterion() < best { order.len() } else { keep };
         order.truncate(keep.max(1));
     }
-    let units: Vec<(usize, f64)> = order.iter().map(|(at, score)| (candidates.units[*at], *score)).collect();
-    let products = Products::of_units(problem, |unit| units.iter().any(|(chosen, _)| *chosen == unit));
-    let mut ranking = explain(problem, &products, run, &units, Some(units.len()))?;
-    ranking.passed_over.extend(candidates.repeated);
-    Ok(ranking)
+    explain_order(problem, &candidates, &order, run)
 }
 
 /// The model on a growing set of columns.
@@ -101,9 +98,10 @@ impl<'a> Pursuit<'a> {
         let inputs = self.columns.len() + 1;
         let Rows { targets, weights, .. } = self.rows;
         let examples = Examples { design: &self.design, inputs, classes: self.classes, targets, weights };
-        self.beta = examples.fit(&self.beta, run)?;
-        let mut errors: Vec<f64> =
-            self.design.par_chunks(inputs).flat_map_iter(|x| examples.probabilities(&self.beta, x)).collect();
+        self.beta = examples.fit(&self.beta, ACCURACY, run)?;
+        let mut errors = vec![0.0; targets.len() * self.classes];
+        let rows = errors.par_chunks_mut(self.classes).zip(self.design.par_chunks(inputs));
+        rows.for_each(|(probabilities, x)| examples.probabilities(&self.beta, x, probabilities));
         self.curvatures = errors.par_chunks(self.classes).map(|p| p.iter().map(|p| p * (1.0 - p)).sum()).collect();
         self.deviance = 0.0;
         for (row, probabilities) in errors.chunks_mut(self.classes).enumerate() {
@@ -127,10 +125,10 @@ impl<'a> Pursuit<'a> {
         let of_column = |input: usize| {
             let (column, factor) = (&self.rows.columns[self.candidates.columns[input]], self.factors[input]);
             let (mut gradient, mut curvature) = (vec![0.0; self.classes], 0.0);
-            for (row, x) in column.iter().enumerate() {
+            let rows = column.iter().zip(&self.curvatures).zip(self.errors.chunks_exact(self.classes)).enumerate();
+            for (row, ((x, of_row), errors)) in rows {
                 let (x, weight) = (factor * x, self.rows.weights.get(row).copied().unwrap_or(1.0));
-                curvature += weight * x * x * self.curvatures[row];
-                let errors = &self.errors[row * self.classes..(row + 1) * self.classes];
+                curvature += weight * x * x * of_row;
                 gradient.iter_mut().zip(errors).for_each(|(g, e)| *g += weight * x * e);
             }
             let energy: f64 = gradient.iter().map(|g| g * g).sum();
@@ -152,7 +150,7 @@ impl<'a> Pursuit<'a> {
             let before = self.columns.len() + 1;
             let row = |(row, x): (usize, &[f64])| [x, &[factor * column[row]]].concat();
             self.design = self.design.chunks(before).enumerate().flat_map(row).collect();
-            self.beta = self.beta.chunks(before).flat_map(|beta| [beta, &[0.0]].concat()).collect();
+            self.beta.resize(self.beta.len() + self.classes, 0.0);
             self.columns.push(input);
         }
     }

@@ -10,7 +10,7 @@ use crate::models::training::Schedule;
 /// The first `most` candidates in the order in which attention chooses them, with the attention that each had.
 pub(super) fn order(options: &SequentialAttention, ground: &mut Ground<'_>, most: usize) -> Result<Vec<(usize, f64)>> {
     let Ground { candidates, trainer, training, forced, run, .. } = ground;
-    let attention_rate = options.attention_rate.unwrap_or(if options.mask.is_normalized() { 0.03 } else { 0.001 });
+    let attention_rate = options.attention_rate();
     let mut order: Vec<(usize, f64)> = forced.iter().map(|candidate| (*candidate, 1.0)).collect();
     let mut attention = Attention::new(options.mask, candidates.len());
     forced.iter().for_each(|candidate| attention.choose(*candidate));

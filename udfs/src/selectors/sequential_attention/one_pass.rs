@@ -1,0 +1,378 @@
+//! One pass (appendix B.3 of the paper): the same rounds on a stream of rows, each of which is seen once.
+//!
+//! Rows wait in a buffer and leave it in random order, so that rows which arrive together are not learnt from together. What is kept
+//! is the buffer and the network: memory does not grow with the table.
+
+use std::collections::BTreeMap;
+
+use super::SequentialAttention;
+use super::attention::Attention;
+use crate::models::candidates::Candidates;
+use crate::models::ground;
+use crate::models::mlp::{Batch, Gate, Mlp};
+use crate::models::samples::{Inputs, Loss, Samples, stride_for};
+use crate::models::training::Schedule;
+use crate::problem::is_value;
+use crate::{
+    Block, Coding, Data, Error, Label, NO_LEVEL, Nulls, Numbers, Pass, Plan, Problem, Random, Ranking, Result, Rows, Run,
+};
+
+/// Steps that a round should have; the batches are as large as that allows.
+const ROUND_STEPS: usize = 200;
+const BATCH_MIN: usize = 32;
+const BATCH_MAX: usize = 1024;
+/// Rows turned over at a time, so that what is being turned stays in cache.
+const BAND: usize = 256;
+
+pub(super) struct OnePass {
+    encoder: Encoder,
+    candidates: Candidates,
+    most: usize,
+    per_round: usize,
+    learning_rate: f64,
+    attention_rate: f64,
+    schedule: Schedule,
+    /// Rows waiting.
+    buffer: Samples,
+    capacity: usize,
+    /// Rows leaving together.
+    batch: Samples,
+    batch_rows: usize,
+    space: Batch,
+    rows: Vec<u32>,
+    mlp: Mlp,
+    attention: Attention,
+    mask: Vec<f32>,
+    slopes: Vec<f32>,
+    order: Vec<(usize, f64)>,
+    round: usize,
+    /// Steps done in this round; the warm-up is round 0.
+    step: usize,
+    loss: f64,
+    random: Random,
+    run: Run,
+    /// What is left over of a weight that is no whole number.
+    owed: f64,
+    mean_weight: f64,
+    scratch: Vec<f64>,
+}
+
+impl OnePass {
+    /// `total` is the number of rows that will come.
+    pub(super) fn new(options: &SequentialAttention, problem: &Problem, plan: &Plan, total: u64, run: &Run) -> Result<Self> {
+        let Data::Rows(rows) = &problem.data else { unreachable!("a pass begins with rows") };
+        let candidates = Candidates::new(problem, rows);
+        let Some(k) = problem.k else {
+            return Err(Error::call(
+                "`k` cannot be 'auto' with passes => 'one', because no rows are kept to judge by; give a number",
+            ));
+        };
+        let most = k.min(candidates.len());
+        let forced = candidates.forced(problem);
+        let inputs = Inputs::new(problem, rows, candidates.columns.clone());
+        let rounds = most.saturating_sub(forced.len()).div_ceil(options.per_round);
+        let total = (total as usize).max(1);
+        let wanted = total / (ROUND_STEPS * (rounds + 1));
+        let batch_rows = options.training.batch_rows.unwrap_or(wanted.clamp(BATCH_MIN, BATCH_MAX)).min(total);
+        let schedule = Schedule::of_steps((total / batch_rows).max(rounds), rounds, options.warmup);
+        let mut attention = Attention::new(options.mask, candidates.len());
+        forced.iter().for_each(|candidate| attention.choose(*candidate));
+        attention.begin_round();
+        let stride = stride_for(candidates.columns.len());
+        let empty = || Samples { columns: candidates.columns.len(), stride, ..Samples::default() };
+        Ok(Self {
+            encoder: Encoder::new(problem, rows, &inputs, plan),
+            mlp: Mlp::new(&inputs, &options.training.hidden, run),
+            mask: vec![1.0; candidates.columns.len()],
+            slopes: vec![0.0; candidates.len()],
+            order: forced.iter().map(|candidate| (*candidate, 1.0)).collect(),
+            buffer: empty(),
+            batch: empty(),
+            capacity: rows.rows().max(1),
+            rows: (0..batch_rows as u32).collect(),
+            candidates,
+            most,
+            per_round: options.per_round,
+            learning_rate: options.training.learning_rate,
+            attention_rate: options.attention_rate(),
+            schedule,
+            batch_rows,
+            space: Batch::default(),
+            attention,
+            round: 0,
+            step: 0,
+            loss: f64::NAN,
+            random: run.random("buffer", 0),
+            run: run.clone(),
+            owed: 0.0,
+            mean_weight: rows.weight() / rows.rows() as f64,
+            scratch: Vec::new(),
+        })
+    }
+
+    /// Puts a row into the buffer, or in the place of another, which leaves.
+    fn shuffle_in(&mut self, row: &[f32], target: f32) -> Result<()> {
+        if self.buffer.rows() < self.capacity {
+            self.buffer.values.extend(row);
+            self.buffer.targets.push(target);
+            return Ok(());
+        }
+        let at = self.random.below(self.capacity);
+        let slot = &mut self.buffer.values[at * self.buffer.stride..][..self.buffer.stride];
+        self.batch.values.extend(&*slot);
+        slot.copy_from_slice(row);
+        self.batch.targets.push(std::mem::replace(&mut self.buffer.targets[at], target));
+        if self.batch.rows() == self.batch_rows { self.train() } else { Ok(()) }
+    }
+
+    /// One step on the rows of the batch.
+    fn train(&mut self) -> Result<()> {
+        self.run.check()?;
+        let rows = &self.rows[..self.batch.rows()];
+        let is_warm = self.round == 0;
+        let gate = Gate { mask: (!is_warm).then_some(&self.mask), decay: None };
+        let loss = self.mlp.train(&self.batch, rows, gate, self.learning_rate, &mut self.space)?;
+        self.loss = if self.loss.is_nan() { loss } else { 0.98 * self.loss + 0.02 * loss };
+        self.batch.values.clear();
+        self.batch.targets.clear();
+        if !is_warm {
+            self.candidates.gather(self.space.slopes(), &mut self.slopes);
+            self.attention.step(&self.slopes, self.attention_rate);
+            self.candidates.spread(&self.attention.mask, &mut self.mask);
+        }
+        self.step += 1;
+        let steps = if is_warm { self.schedule.warm } else { self.schedule.round(self.round - 1) };
+        if self.step >= steps && (is_warm || self.round < self.schedule.rounds) { self.end_round() } else { Ok(()) }
+    }
+
+    fn end_round(&mut self) -> Result<()> {
+        if self.round > 0 {
+            let wanted = self.per_round.min(self.most - self.order.len());
+            for candidate in self.attention.ranked().into_iter().take(wanted) {
+                self.order.push((candidate, f64::from(self.attention.mask[candidate])));
+                self.attention.choose(candidate);
+            }
+        }
+        self.run
+            .step_with(self.round.min(self.schedule.rounds), self.schedule.rounds + 1, || format!("loss {:.4}", self.loss))?;
+        self.round += 1;
+        self.step = 0;
+        self.attention.begin_round();
+        self.candidates.spread(&self.attention.mask, &mut self.mask);
+        Ok(())
+    }
+}
+
+impl Pass for OnePass {
+    fn push(&mut self, rows: usize, label: Block<'_>, weights: Option<&dyn Numbers>, features: &[Block<'_>]) -> Result<()> {
+        let stride = self.buffer.stride;
+        let maps = self.encoder.maps(&label, features);
+        let mut band = vec![0.0; BAND * stride];
+        for start in (0..rows).step_by(BAND) {
+            let count = BAND.min(rows - start);
+            let band = &mut band[..count * stride];
+            self.scratch.resize(BAND, 0.0);
+            let (targets, mut counts) = self.encoder.targets(&label, &maps, start, count)?;
+            if let Some(weights) = weights {
+                weights.fill(start, &mut self.scratch[..count]);
+                for (count, weight) in counts.iter_mut().zip(&self.scratch) {
+                    if *weight < 0.0 {
+                        return Err(Plan::negative_weight(*weight));
+                    }
+                    let share = if is_value(*weight) { weight / self.mean_weight } else { 0.0 };
+                    self.owed += if *count > 0 { share } else { 0.0 };
+                    *count *= self.owed.max(0.0) as usize;
+                    self.owed -= *count as f64;
+                }
+            }
+            self.encoder.encode(features, &maps, start, count, band, stride, &mut counts, &mut self.scratch)?;
+            for ((row, target), count) in band.chunks(stride).zip(targets).zip(counts) {
+                for _ in 0..count {
+                    self.shuffle_in(row, target)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>, problem: &Problem) -> Result<Ranking> {
+        let mut waiting: Vec<usize> = (0..self.buffer.rows()).collect();
+        self.random.shuffle(&mut waiting);
+        for at in waiting {
+            let row = self.buffer.row(at).to_vec();
+            self.batch.values.extend(row);
+            self.batch.targets.push(self.buffer.targets[at]);
+            if self.batch.rows() == self.batch_rows {
+                self.train()?;
+            }
+        }
+        // Rows that were left out make rounds shorter than planned; what is still open is chosen by the attention there is.
+        while self.order.len() < self.most {
+            self.round = self.round.max(1);
+            self.end_round()?;
+        }
+        ground::explain_order(problem, &self.candidates, &self.order, &self.run)
+    }
+}
+
+/// Turns rows of a table into inputs of the network, as the first rows settled it.
+struct Encoder {
+    columns: Vec<Column>,
+    /// The position of each class; empty for numbers.
+    classes: BTreeMap<String, u32>,
+    loss: Loss,
+    target: (f64, f64),
+    plan: Plan,
+}
+
+/// An input: the feature it comes from, and how.
+struct Column {
+    feature: usize,
+    coding: Coding,
+    mean: f64,
+    factor: f64,
+}
+
+/// For a batch: the class of each of the label's names, and for each input that is a level the code of it.
+struct Maps {
+    classes: Vec<Option<u32>>,
+    levels: Vec<u32>,
+}
+
+impl Encoder {
+    fn new(problem: &Problem, rows: &Rows, inputs: &Inputs, plan: &Plan) -> Self {
+        let column = |(column, factor): (&usize, &f64)| Column {
+            feature: rows.design[*column].feature,
+            coding: rows.origins[*column].coding.clone(),
+            mean: rows.origins[*column].mean,
+            factor: *factor,
+        };
+        let classes = match &problem.label {
+            Label::Numbers => BTreeMap::new(),
+            Label::Classes(classes) => classes.iter().cloned().zip(0..).collect(),
+        };
+        Self {
+            columns: inputs.columns.iter().zip(&inputs.factors).map(column).collect(),
+            classes,
+            loss: inputs.loss,
+            target: inputs.target,
+            plan: plan.clone(),
+        }
+    }
+
+    fn maps(&self, label: &Block<'_>, features: &[Block<'_>]) -> Maps {
+        let class = |name: &&str| self.classes.get(*name).copied();
+        let classes = match label {
+            Block::Levels { names, .. } => names.iter().map(class).collect(),
+            Block::Numbers(_) => Vec::new(),
+        };
+        let level = |column: &Column| match (&column.coding, &features[column.feature]) {
+            (Coding::Level(level), Block::Levels { names, .. }) => {
+                names.iter().position(|name| name == level).map_or(NO_LEVEL - 1, |at| at as u32)
+            }
+            _ => NO_LEVEL,
+        };
+        Maps { classes, levels: self.columns.iter().map(level).collect() }
+    }
+
+    /// The label of each row, and 1 for each that has one.
+    fn targets(&self, label: &Block<'_>, maps: &Maps, start: usize, count: usize) -> Result<(Vec<f32>, Vec<usize>)> {
+        let unseen = |name: String| {
+            Error::data(format!(
+                "class `{name}` of `{}` does not occur in the rows first read; raise shuffle_buffer, or leave passes out",
+                self.plan.label
+            ))
+        };
+        let (mut targets, mut counts) = (vec![0.0; count], vec![1; count]);
+        match label {
+            Block::Levels { codes, names } => {
+                for (row, code) in codes[start..start + count].iter().enumerate() {
+                    match maps.classes.get(*code as usize) {
+                        Some(Some(class)) => targets[row] = *class as f32,
+                        Some(None) => return Err(unseen(names[*code as usize].to_string())),
+                        None => counts[row] = 0,
+                    }
+                }
+            }
+            Block::Numbers(numbers) => {
+                let mut values = vec![0.0; count];
+                numbers.fill(start, &mut values);
+                for (row, value) in values.into_iter().enumerate() {
+                    if !is_value(value) {
+                        counts[row] = 0;
+                    } else if self.loss == Loss::Squared {
+                        targets[row] = ((value - self.target.0) / self.target.1) as f32;
+                    } else {
+                        let name = crate::Class::of_number(value).to_string();
+                        let class = self.classes.get(&name).copied();
+                        targets[row] = class.ok_or_else(|| unseen(name))? as f32;
+                    }
+                }
+            }
+        }
+        Ok((targets, counts))
+    }
+
+    /// Writes rows of inputs. A row that `nulls` drops counts 0 times.
+    #[allow(clippy::too_many_arguments)]
+    fn encode(
+        &self,
+        features: &[Block<'_>],
+        maps: &Maps,
+        start: usize,
+        count: usize,
+        band: &mut [f32],
+        stride: usize,
+        counts: &mut [usize],
+        scratch: &mut [f64],
+    ) -> Result<()> {
+        let values = &mut scratch[..count];
+        let mut filled = usize::MAX;
+        for (at, column) in self.columns.iter().enumerate() {
+            let slots = band[at..].iter_mut().step_by(stride);
+            let scaled = |x: f64| ((x - column.mean) * column.factor) as f32;
+            match &features[column.feature] {
+                Block::Numbers(numbers) => {
+                    if filled != column.feature {
+                        numbers.fill(start, values);
+                        filled = column.feature;
+                    }
+                    if column.coding == Coding::Missing {
+                        slots.zip(&*values).for_each(|(slot, x)| *slot = scaled(f64::from(!is_value(*x))));
+                        continue;
+                    }
+                    slots.zip(&*values).for_each(|(slot, x)| *slot = if is_value(*x) { scaled(*x) } else { 0.0 });
+                    if matches!(self.plan.nulls, Nulls::Drop | Nulls::Error) {
+                        self.refuse_missing(values.iter().map(|x| !is_value(*x)), column.feature, counts)?;
+                    }
+                }
+                Block::Levels { codes, .. } => {
+                    let (codes, level) = (&codes[start..start + count], maps.levels[at]);
+                    let missing = codes.iter().map(|code| *code == NO_LEVEL);
+                    if column.coding == Coding::Missing {
+                        slots.zip(missing).for_each(|(slot, missing)| *slot = scaled(f64::from(missing)));
+                        continue;
+                    }
+                    let value = |code: u32| if code == NO_LEVEL { 0.0 } else { scaled(f64::from(code == level)) };
+                    slots.zip(codes).for_each(|(slot, code)| *slot = value(*code));
+                    if matches!(self.plan.nulls, Nulls::Drop | Nulls::Error) {
+                        self.refuse_missing(missing, column.feature, counts)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn refuse_missing(&self, missing: impl Iterator<Item = bool>, feature: usize, counts: &mut [usize]) -> Result<()> {
+        for (missing, count) in missing.zip(counts) {
+            if missing && *count > 0 && self.plan.nulls == Nulls::Error {
+                return Err(self.plan.null_refused(feature));
+            }
+            if missing {
+                *count = 0;
+            }
+        }
+        Ok(())
+    }
+}
