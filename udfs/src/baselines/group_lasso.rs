@@ -21,7 +21,7 @@ selector! {
     )]
     pub struct GroupLasso {
         /// Weight of the penalty.
-        penalty: f64 = 0.1, Check::Between(0.0, 1e6);
+        penalty: f64 = 0.01, Check::Between(0.0, 1e6);
         ..training: Training;
     }
 }

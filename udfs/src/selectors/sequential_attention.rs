@@ -130,7 +130,7 @@ impl Selector for SequentialAttention {
             Model::Linear => linear::select(self.closeness, problem, run),
             Model::Mlp => ground::select(problem, &self.training, run, |ground, most| match self.direction {
                 Direction::Forward => forward::order(self, ground, most),
-                Direction::Backward => backward::order(self, ground, most),
+                Direction::Backward => backward::order(ground, most),
             }),
         }
     }

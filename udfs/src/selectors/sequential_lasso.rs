@@ -50,7 +50,7 @@ selector! {
         /// What predicts the label.
         model: Model = Model::Linear;
         /// Network: weight of the penalty.
-        penalty: f64 = 0.1, Check::Between(0.0, 1e6);
+        penalty: f64 = 0.01, Check::Between(0.0, 1e6);
         ..training: Training;
     }
 }
