@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Neural sequential attention: accuracy on real data, speed against a compiled framework, and one pass over a large table.
+# Installs its own rivals; needs `cargo build --release`.
+#
+#     benches/attention.sh speed DIRECTORY       the same steps in JAX and here, in turn; share of the machine's peak
+#     benches/attention.sh accuracy DIRECTORY    the tables of docs/ATTENTION.md
+#     benches/attention.sh one_pass              a generated table of 5,000,000 x 40
+#
+# DIRECTORY holds {mnist,isolet}_{train,test}.parquet, mice_protein.parquet and coil20.parquet: numbers, and a column `label`.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+[ -d "$here/.venv" ] || python3 -m venv "$here/.venv"
+"$here/.venv/bin/python" -c 'import jax, pyarrow' 2>/dev/null || "$here/.venv/bin/pip" install --quiet numpy pyarrow jax
+exec "$here/.venv/bin/python" "$here/attention.py" "$@"
