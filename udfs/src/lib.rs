@@ -44,6 +44,7 @@ mod baselines;
 mod common;
 mod error;
 mod math;
+mod models;
 mod moments;
 pub mod options;
 mod problem;
@@ -56,6 +57,7 @@ pub mod selector;
 mod selectors;
 mod split;
 pub mod testing;
+mod windows;
 
 pub use common::{Common, Nulls, Reading, Shown, Task};
 pub use error::{Error, Kind, Result, did_you_mean, name_list};

@@ -1,9 +1,16 @@
+use std::collections::BTreeMap;
+
 use crate::{OptionSpec, Problem, Ranking, Result, Run, Settings};
 
 /// The contract: from a checked problem to a ranking. Everything else is derived from the declaration.
 pub trait Selector: Send + Sync {
     /// What it must be given, which its options may decide.
     fn reads(&self) -> Reads;
+
+    /// Groups that its own options make of the columns, such as the windows of an image. They join those that the user gave.
+    fn groups(&self, _features: &[String]) -> Result<BTreeMap<String, Vec<String>>> {
+        Ok(BTreeMap::new())
+    }
 
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking>;
 }

@@ -6,6 +6,7 @@ pub(crate) mod lars;
 pub(crate) mod nnls;
 pub(crate) mod products;
 pub(crate) mod pursuit;
+pub(crate) mod strips;
 pub mod tiles;
 
 /// Scores this close, relative to the larger, are a tie; ties go to the lower index.
