@@ -33,6 +33,7 @@ mod gram;
 mod planner;
 mod progress;
 mod question;
+mod sample_problem;
 mod samples;
 mod select_from;
 pub mod shell;

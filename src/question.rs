@@ -40,6 +40,16 @@ impl Question {
         Ok(Self { spec, common, reads, own })
     }
 
+    /// Adds the groups that the selector's own options make of the columns.
+    pub(crate) fn group(&mut self, features: &[String]) -> Result<()> {
+        let groups = (self.spec.build)(&self.own)?.groups(features)?;
+        if !groups.is_empty() && !self.common.groups.is_empty() {
+            return Err(Error::call("`groups` cannot be given beside an option that groups the columns itself; leave one out"));
+        }
+        self.common.groups.extend(groups);
+        Ok(())
+    }
+
     /// Answers on rayon, away from the runtime's threads. Dropping the future cancels the run.
     pub(crate) async fn answer(
         &self,

@@ -52,6 +52,7 @@ mod ranking;
 mod registry;
 mod rows;
 mod run;
+mod sample_problem;
 #[doc(hidden)]
 pub mod selector;
 mod selectors;
@@ -62,6 +63,8 @@ mod windows;
 pub use common::{Common, Nulls, Reading, Shown, Task};
 pub use error::{Error, Kind, Result, did_you_mean, name_list};
 pub use math::tiles::Tiles;
+#[doc(hidden)]
+pub use models::metric::Metric;
 pub use moments::{Gram, Moments};
 pub use options::{Check, Count, OptionSpec, OptionType, Options, Settings};
 pub use problem::{
@@ -71,7 +74,10 @@ pub use ranking::{Choice, Ranking};
 pub use registry::selectors;
 pub use rows::{Rows, RowsBuilder};
 pub use run::{Random, Run};
+pub use sample_problem::{SAMPLE_PROBLEMS, SampleOptions, SampleProblem};
 pub use selector::{Declared, Labels, Reads, Selector, Spec};
+#[doc(hidden)]
+pub use selectors::neural_greedy_pursuit::ssfn_on_other_rows;
 #[doc(hidden)]
 pub use serde;
 pub use serde_json::Value;

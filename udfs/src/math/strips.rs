@@ -14,7 +14,7 @@ pub(crate) struct Strips {
     /// Rows that a strip has room for.
     height: usize,
     /// `values[(strip * height + row) * WIDTH + lane]`; only row ≤ column is used.
-    values: Vec<f64>,
+    values: Aligned,
 }
 
 impl Strips {
@@ -22,8 +22,12 @@ impl Strips {
     pub fn clear(&mut self, n: usize, sides: usize) {
         (self.n, self.sides) = (n, sides);
         self.height = n.next_multiple_of(WIDTH);
-        self.values.clear();
-        self.values.resize((n + sides).div_ceil(WIDTH) * self.height * WIDTH, 0.0);
+        let length = (n + sides).div_ceil(WIDTH) * self.height * WIDTH;
+        if self.values.len() == length {
+            self.values.fill(0.0);
+        } else {
+            self.values = Aligned::zeros(length);
+        }
     }
 
     fn at(&self, row: usize, column: usize) -> usize {
@@ -80,6 +84,46 @@ impl Strips {
             let known: f64 = (row + 1..self.n).map(|column| self.get(row, column) * x[column]).sum();
             x[row] = (x[row] - known) / self.get(row, row);
         }
+    }
+}
+
+/// Numbers that begin where a cache line does, so that no vector register is loaded from two.
+#[derive(Debug, Default)]
+pub(crate) struct Aligned {
+    values: Vec<f64>,
+    start: usize,
+    length: usize,
+}
+
+/// Numbers in a cache line.
+const LINE: usize = 8;
+
+impl Aligned {
+    pub fn zeros(length: usize) -> Self {
+        let values = vec![0.0; length + LINE];
+        let start = values.as_ptr().align_offset(LINE * size_of::<f64>()).min(LINE);
+        Self { values, start, length }
+    }
+}
+
+impl Clone for Aligned {
+    fn clone(&self) -> Self {
+        let mut copy = Self::zeros(self.length);
+        copy.copy_from_slice(self);
+        copy
+    }
+}
+
+impl std::ops::Deref for Aligned {
+    type Target = [f64];
+    fn deref(&self) -> &[f64] {
+        &self.values[self.start..self.start + self.length]
+    }
+}
+
+impl std::ops::DerefMut for Aligned {
+    fn deref_mut(&mut self) -> &mut [f64] {
+        &mut self.values[self.start..self.start + self.length]
     }
 }
 

@@ -15,6 +15,11 @@ pub(crate) trait Predictor<'a>: Send + Sync {
     /// Makes ready to judge units of so many columns.
     fn stage(&self, width: usize) -> Box<dyn Stage + '_>;
 
+    /// A smaller predictor that tells promising units from the others for less, if there is one.
+    fn sketch(&self) -> Option<Box<dyn Predictor<'a> + 'a>> {
+        None
+    }
+
     /// Fits with one unit more, tunes itself to that, and says how well it does. The unit is not kept.
     fn fit(&mut self, unit: &[usize], run: &Run) -> Result<Fitted>;
 

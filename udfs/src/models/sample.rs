@@ -54,26 +54,47 @@ impl Sample {
                 start - part.len()..start
             })
             .collect();
-        // Without scaling, one factor for all brings the numbers near 1, where the random weights are.
-        let mean = deviations.iter().map(|deviation| deviation * deviation).sum::<f64>() / deviations.len().max(1) as f64;
-        let factor = |deviation: f64| match if problem.standardize { deviation } else { mean.sqrt() } {
-            0.0 => 0.0,
-            scale => 1.0 / scale,
-        };
-        let reorder = |values: &[f64], factor: f64| order.iter().map(|row| values[*row] * factor).collect::<Vec<f64>>();
-        let columns = rows.columns.iter().zip(&deviations).map(|(column, deviation)| reorder(column, factor(*deviation)));
-        let classes = if let Label::Classes(classes) = &rows.label { Some(classes.len()) } else { None };
-        Ok(Self {
-            columns: columns.collect(),
-            labels: rows.labels.iter().map(|label| reorder(label, 1.0)).collect(),
+        let held_out = if let Holding::Share(_) = holding { vec![1] } else { (0..segments.len()).collect() };
+        let mut sample = Self::empty(problem, rows, segments, held_out);
+        sample.add(rows, &order, &factors(&deviations, problem.standardize));
+        Ok(sample)
+    }
+
+    /// All rows to learn from, and other rows, measured against them, to judge by.
+    pub fn judged_by(problem: &Problem, judges: &Rows) -> Self {
+        let Data::Rows(rows) = &problem.data else { unreachable!("declared to read rows") };
+        let (own, others) = (rows.rows(), judges.rows());
+        let mut sample = Self::empty(problem, rows, vec![0..own, own..own + others], vec![1]);
+        let factors = factors(&deviations(rows), problem.standardize);
+        sample.add(rows, &(0..own).collect::<Vec<_>>(), &factors);
+        sample.add(judges, &(0..others).collect::<Vec<_>>(), &factors);
+        sample
+    }
+
+    fn empty(problem: &Problem, rows: &Rows, segments: Vec<Range<usize>>, held_out: Vec<usize>) -> Self {
+        Self {
+            columns: vec![Vec::new(); rows.columns.len()],
+            labels: vec![Vec::new(); rows.labels.len()],
             offsets: offsets(rows),
-            targets: reorder(&rows.targets, 1.0),
-            weights: if rows.weights.is_empty() { vec![1.0; order.len()] } else { reorder(&rows.weights, 1.0) },
+            targets: Vec::new(),
+            weights: Vec::new(),
             is_weighted: !rows.weights.is_empty(),
-            classes,
-            held_out: if let Holding::Share(_) = holding { vec![1] } else { (0..segments.len()).collect() },
+            classes: if let Label::Classes(classes) = &problem.label { Some(classes.len()) } else { None },
             segments,
-        })
+            held_out,
+        }
+    }
+
+    /// Adds rows in an order, every column of the design times its factor.
+    fn add(&mut self, rows: &Rows, order: &[usize], factors: &[f64]) {
+        for ((to, from), factor) in self.columns.iter_mut().zip(&rows.columns).zip(factors) {
+            to.extend(order.iter().map(|row| from[*row] * factor));
+        }
+        for (to, from) in self.labels.iter_mut().zip(&rows.labels) {
+            to.extend(order.iter().map(|row| from[*row]));
+        }
+        self.targets.extend(order.iter().map(|row| rows.targets[*row]));
+        self.weights.extend(order.iter().map(|row| rows.weights.get(*row).copied().unwrap_or(1.0)));
     }
 
     pub fn rows(&self) -> usize {
@@ -113,6 +134,14 @@ fn offsets(rows: &Rows) -> Vec<f64> {
         Label::Classes(_) => f64::from(target as usize == rows.label.columns().start + q),
     };
     rows.labels.iter().enumerate().map(|(q, label)| raw(q, rows.targets[0]) - label[0]).collect()
+}
+
+/// What makes every column's variance 1; without scaling one factor for all, which brings the numbers near 1, where the random weights are.
+fn factors(deviations: &[f64], standardize: bool) -> Vec<f64> {
+    let mean = deviations.iter().map(|deviation| deviation * deviation).sum::<f64>() / deviations.len().max(1) as f64;
+    let scale = |deviation: f64| if standardize { deviation } else { mean.sqrt() };
+    let factor = |deviation: &f64| if scale(*deviation) > 0.0 { 1.0 / scale(*deviation) } else { 0.0 };
+    deviations.iter().map(factor).collect()
 }
 
 /// Standard deviations of the design's columns.

@@ -18,7 +18,7 @@ use rayon::prelude::*;
 use super::metric::Tally;
 use super::sample::Sample;
 use super::{Fitted, Predictor, Stage};
-use crate::math::strips::Strips;
+use crate::math::strips::{Aligned, Strips};
 use crate::math::tiles::{Kernel, ROWS, TILE, WIDTH, kernel};
 use crate::{Result, Run, choice};
 
@@ -35,6 +35,8 @@ const RIDGES: [f64; 7] = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0];
 const FIRST: f64 = 1e-2;
 /// A column of which less is left than this share, once the columns before it are known, is not used.
 const PIVOT: f64 = 1e-10;
+/// A sketch has one neuron for so many. A quarter costs a fifteenth.
+const SKETCH: usize = 4;
 /// The paper's constants: penalty of a departure from the bound, and how many times.
 const ADMM_MU: f64 = 1e3;
 const ADMM_STEPS: usize = 100;
@@ -50,6 +52,8 @@ pub(crate) struct Ssfn<'a> {
     chosen: Vec<usize>,
     units: u64,
     neurons: usize,
+    /// Neurons that weights are drawn for; a sketch has only the first of them.
+    drawn: usize,
     /// `hidden[row * neurons + neuron]`, before the ReLU.
     hidden: Vec<f64>,
 }
@@ -62,7 +66,7 @@ impl<'a> Ssfn<'a> {
         let hidden = (0..sample.rows()).flat_map(|_| bias.iter().copied()).collect();
         let is_tuned = ridge.is_none() && readout == Readout::Ridge;
         let ridge = Some(ridge.unwrap_or(FIRST));
-        Self { sample, readout, ridge, is_tuned, run: run.clone(), chosen: Vec::new(), units: 0, neurons, hidden }
+        Self { sample, readout, ridge, is_tuned, run: run.clone(), chosen: Vec::new(), units: 0, neurons, drawn: neurons, hidden }
     }
 
     /// Plain least squares: no neurons, no ridge.
@@ -70,10 +74,24 @@ impl<'a> Ssfn<'a> {
         Self { ridge: None, is_tuned: false, ..Self::new(sample, 0, Readout::Ridge, None, run) }
     }
 
+    pub fn ridge(&self) -> Option<f64> {
+        self.ridge
+    }
+
     /// The random weights of the next unit's columns, one list for each.
     fn weights(&self, columns: usize) -> Vec<Vec<f64>> {
         let mut random = self.run.random("ssfn weights", self.units);
-        (0..columns).map(|_| (0..self.neurons).map(|_| 2.0 * random.uniform() - 1.0).collect()).collect()
+        let mut draw = || {
+            let mut weights: Vec<f64> = (0..self.drawn).map(|_| 2.0 * random.uniform() - 1.0).collect();
+            weights.truncate(self.neurons);
+            weights
+        };
+        (0..columns).map(|_| draw()).collect()
+    }
+
+    /// Everything but the hidden values.
+    fn bare(&self) -> Self {
+        Self { run: self.run.clone(), chosen: self.chosen.clone(), hidden: Vec::new(), ..*self }
     }
 
     fn ready(&self, width: usize) -> Ready<'_> {
@@ -84,6 +102,16 @@ impl<'a> Ssfn<'a> {
 impl<'a> Predictor<'a> for Ssfn<'a> {
     fn stage(&self, width: usize) -> Box<dyn Stage + '_> {
         Box::new(self.ready(width))
+    }
+
+    fn sketch(&self) -> Option<Box<dyn Predictor<'a> + 'a>> {
+        let neurons = self.neurons.div_ceil(SKETCH);
+        let first = |hidden: &[f64]| hidden[..neurons].to_vec();
+        let is_smaller = neurons < self.neurons;
+        is_smaller.then(|| {
+            let hidden = self.hidden.chunks_exact(self.neurons).flat_map(first).collect();
+            Box::new(Self { neurons, hidden, ..self.bare() }) as _
+        })
     }
 
     fn fit(&mut self, unit: &[usize], run: &Run) -> Result<Fitted> {
@@ -141,7 +169,7 @@ struct Ready<'a> {
     changing: usize,
     strips: usize,
     /// What each block has without a candidate: `values[((block * strips + strip) * ROWS + row) * WIDTH + lane]`.
-    values: Vec<f64>,
+    values: Aligned,
     /// The least value of a lane: 0 for a neuron.
     least: Vec<f64>,
     /// 1 for a lane that the readout learns a coefficient for.
@@ -157,7 +185,7 @@ struct Ready<'a> {
 #[derive(Debug, Clone)]
 struct Scratch {
     /// The changing strips of a block.
-    block: Vec<f64>,
+    block: Aligned,
     /// For each segment, tile (left, right) at `right (right + 1) / 2 + left`.
     products: Vec<Vec<f64>>,
     total: Vec<f64>,
@@ -195,7 +223,7 @@ impl<'a> Ready<'a> {
             weights: network.weights(width),
             changing,
             strips,
-            values: vec![0.0; blocks.len() * strips * ROWS * WIDTH],
+            values: Aligned::zeros(blocks.len() * strips * ROWS * WIDTH),
             blocks,
             least,
             is_input,
@@ -255,7 +283,7 @@ impl<'a> Ready<'a> {
     fn scratch(&self) -> Scratch {
         let sides = self.labels.len();
         Scratch {
-            block: vec![0.0; self.changing * ROWS * WIDTH],
+            block: Aligned::zeros(self.changing * ROWS * WIDTH),
             products: vec![Vec::new(); self.network.sample.segments.len()],
             total: Vec::new(),
             matrix: Strips::default(),
@@ -282,24 +310,34 @@ impl<'a> Ready<'a> {
     fn write(&self, at: usize, unit: &[usize], shares: &[Vec<f64>], out: &mut [f64]) {
         let (block, sample) = (self.blocks[at], self.network.sample);
         let rows = block.start..block.start + block.rows;
+        let twelve = |lanes: &[f64]| -> [f64; WIDTH] { lanes.try_into().expect("a strip has twelve lanes") };
+        let root = |at: usize| if sample.is_weighted { sample.weights[rows.start + at].sqrt() } else { 1.0 };
         for strip in 0..self.changing {
             let lanes = strip * WIDTH..(strip + 1) * WIDTH;
-            let out = &mut out[strip * ROWS * WIDTH..][..block.rows * WIDTH];
-            out.copy_from_slice(self.strip(at, strip, block.rows));
-            for (column, share) in unit.iter().zip(shares) {
-                let share: &[f64; WIDTH] = share[lanes.clone()].try_into().expect("a strip has twelve lanes");
-                let values = &sample.columns[*column][rows.clone()];
-                if sample.is_weighted {
-                    let roots = sample.weights[rows.clone()].iter().map(|weight| weight.sqrt());
-                    add(out, share, values.iter().zip(roots).map(|(x, root)| x * root));
-                } else {
-                    add(out, share, values.iter().copied());
+            let least = twelve(&self.least[lanes.clone()]);
+            let out = out[strip * ROWS * WIDTH..][..block.rows * WIDTH].as_chunks_mut::<WIDTH>().0;
+            let mut before = self.strip(at, strip, block.rows).as_chunks::<WIDTH>().0;
+            let mut sums = Vec::new();
+            let (last, others) = unit.split_last().expect("a unit has a column");
+            if !others.is_empty() {
+                sums.extend_from_slice(before);
+                for (column, share) in others.iter().zip(shares) {
+                    let share = twelve(&share[lanes.clone()]);
+                    for (at, (row, x)) in sums.iter_mut().zip(&sample.columns[*column][rows.clone()]).enumerate() {
+                        let x = x * root(at);
+                        (0..WIDTH).for_each(|lane| row[lane] += share[lane] * x);
+                    }
                 }
+                before = &sums;
             }
-            let least: &[f64; WIDTH] = self.least[lanes].try_into().expect("a strip has twelve lanes");
-            for row in out.as_chunks_mut::<WIDTH>().0 {
+            // The last column, and for most units the only one, is added on the way.
+            let share = twelve(&shares[others.len()][lanes]);
+            let values = &sample.columns[*last][rows.clone()];
+            for (at, ((out, before), x)) in out.iter_mut().zip(before).zip(values).enumerate() {
+                let x = x * root(at);
                 for lane in 0..WIDTH {
-                    row[lane] = if row[lane] > least[lane] { row[lane] } else { least[lane] };
+                    let sum = before[lane] + share[lane] * x;
+                    out[lane] = if sum > least[lane] { sum } else { least[lane] };
                 }
             }
         }
@@ -505,16 +543,6 @@ fn write_avx2(ready: &Ready<'_>, at: usize, unit: &[usize], shares: &[Vec<f64>],
     ready.write(at, unit, shares, out);
 }
 
-/// Adds a column to every lane, as much as each takes of it.
-#[inline(always)]
-fn add(out: &mut [f64], share: &[f64; WIDTH], values: impl Iterator<Item = f64>) {
-    for (row, x) in out.as_chunks_mut::<WIDTH>().0.iter_mut().zip(values) {
-        for lane in 0..WIDTH {
-            row[lane] += share[lane] * x;
-        }
-    }
-}
-
 fn as_tile(sums: &mut [f64]) -> &mut [f64; TILE] {
     sums.first_chunk_mut().expect("a tile is whole")
 }
@@ -546,5 +574,167 @@ fn bounded(matrix: &Strips, sides: &[Vec<f64>], deviation: f64, out: &mut [Vec<f
                 lambda[q][lane] += z[q][lane] - out[q][lane];
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::sample::Holding;
+    use crate::testing::{Table, least_squares};
+
+    fn sample(table: &Table, label: &[f64], holding: Holding) -> Sample {
+        Sample::new(&table.problem_of_rows(label), holding, &Run::new(0)).unwrap()
+    }
+
+    fn bent(rows: usize, seed: u64) -> (Table, Vec<f64>) {
+        let table = Table::random(rows, 6, seed);
+        let label = (0..rows).map(|row| table.column(0)[row].abs() + table.column(1)[row] * table.column(2)[row]).collect();
+        (table, label)
+    }
+
+    /// The error on the rows held out, computed with nothing but loops: hidden values from scratch, normal equations by elimination.
+    fn plain_loss(network: &Ssfn<'_>, order: &[&[usize]], ridge: f64) -> f64 {
+        let sample = network.sample;
+        let mut bias = network.run.random("ssfn bias", 0);
+        let bias: Vec<f64> = (0..network.neurons).map(|_| 2.0 * bias.uniform() - 1.0).collect();
+        let inputs = |row: usize| -> Vec<f64> {
+            let mut hidden = bias.clone();
+            let mut linear = Vec::new();
+            for (step, unit) in order.iter().enumerate() {
+                let mut random = network.run.random("ssfn weights", step as u64);
+                for column in unit.iter() {
+                    let x = sample.columns[*column][row];
+                    hidden.iter_mut().for_each(|h| *h += (2.0 * random.uniform() - 1.0) * x);
+                    linear.push(x);
+                }
+            }
+            hidden.iter().map(|h| h.max(0.0)).chain(linear).collect()
+        };
+        let mut loss = 0.0;
+        for fit in 0..sample.held_out.len() {
+            let learn = sample.learnt_rows(fit);
+            let weight: f64 = learn.iter().map(|row| sample.weights[*row]).sum();
+            let y: Vec<Vec<f64>> = (0..sample.rows()).map(inputs).collect();
+            let n = y[0].len();
+            let mean = |of: &dyn Fn(usize) -> f64| learn.iter().map(|row| sample.weights[*row] * of(*row)).sum::<f64>() / weight;
+            let means: Vec<f64> = (0..n).map(|j| mean(&|row| y[row][j])).collect();
+            for label in &sample.labels {
+                let label_mean = mean(&|row| label[row]);
+                let mut a = vec![vec![0.0; n + 1]; n];
+                for row in &learn {
+                    for i in 0..n {
+                        let d = sample.weights[*row] * (y[*row][i] - means[i]);
+                        (0..n).for_each(|j| a[i][j] += d * (y[*row][j] - means[j]));
+                        a[i][n] += d * (label[*row] - label_mean);
+                    }
+                }
+                (0..n).for_each(|i| a[i][i] *= 1.0 + ridge);
+                (0..n).filter(|i| a[*i][*i] == 0.0).collect::<Vec<_>>().into_iter().for_each(|i| a[i][i] = 1.0);
+                for i in 0..n {
+                    let row = a[i].clone();
+                    for below in &mut a[i + 1..] {
+                        let factor = below[i] / row[i];
+                        (i..=n).for_each(|j| below[j] -= factor * row[j]);
+                    }
+                }
+                let mut beta = vec![0.0; n];
+                for i in (0..n).rev() {
+                    beta[i] = (a[i][n] - (i + 1..n).map(|j| a[i][j] * beta[j]).sum::<f64>()) / a[i][i];
+                }
+                for row in sample.held_out_rows(fit) {
+                    let predicted = label_mean + (0..n).map(|j| beta[j] * (y[row][j] - means[j])).sum::<f64>();
+                    loss += sample.weights[row] * (label[row] - predicted).powi(2);
+                }
+            }
+        }
+        loss
+    }
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-8 * b.abs()
+    }
+
+    /// Step after step, one column or two at a time, in folds and with a share held out: what is updated equals what is computed anew.
+    #[test]
+    fn the_incremental_path_equals_a_dense_solve_from_scratch() {
+        let (table, label) = bent(150, 3);
+        for holding in [Holding::Folds(4), Holding::Share(0.3)] {
+            let sample = sample(&table, &label, holding);
+            let mut network = Ssfn::new(&sample, 20, Readout::Ridge, Some(1e-3), &Run::new(7));
+            let units: [&[usize]; 4] = [&[1], &[0, 4], &[5], &[2]];
+            for at in 0..units.len() {
+                let plain = plain_loss(&network, &units[..=at], 1e-3);
+                let quick = network.ready(units[at].len()).loss(units[at], &Run::new(0)).unwrap();
+                assert!(close(quick, plain), "{holding:?} {at}: {quick} {plain}");
+                let fitted = network.fit(units[at], &Run::new(0)).unwrap();
+                assert!(close(fitted.valid.squared, plain), "{holding:?} {at}: {} {plain}", fitted.valid.squared);
+                network.keep(units[at]);
+            }
+        }
+    }
+
+    #[test]
+    fn weights_and_classes_equal_a_dense_solve_too() {
+        let (table, label) = bent(120, 4);
+        let classes: Vec<f64> = label.iter().map(|y| if *y > 1.0 { 2.0 } else { f64::from(*y > 0.3) }).collect();
+        let table = Table {
+            weights: Some((0..120).map(|row| 0.5 + f64::from(row % 3)).collect()),
+            task: Some(crate::Task::Classification),
+            ..table
+        };
+        let sample = sample(&table, &classes, Holding::Folds(3));
+        let network = Ssfn::new(&sample, 15, Readout::Ridge, Some(1e-2), &Run::new(7));
+        let quick = network.ready(2).loss(&[0, 2], &Run::new(0)).unwrap();
+        assert!(close(quick, plain_loss(&network, &[&[0, 2]], 1e-2)));
+    }
+
+    #[test]
+    fn linear_is_least_squares() {
+        let (table, label) = bent(90, 5);
+        let sample = sample(&table, &label, Holding::Share(0.2));
+        let mut linear = Ssfn::linear(&sample, &Run::new(0));
+        linear.keep(&[0]);
+        linear.keep(&[3]);
+        let fitted = linear.fit(&[1], &Run::new(0)).unwrap();
+        let rows = sample.learnt_rows(0);
+        let column = |at: usize| rows.iter().map(|row| sample.columns[at][*row]).collect::<Vec<f64>>();
+        let columns = [column(0), column(3), column(1)];
+        let labels: Vec<f64> = rows.iter().map(|row| sample.labels[0][*row]).collect();
+        let (_, r2) = least_squares(&columns.iter().map(Vec::as_slice).collect::<Vec<_>>(), &labels);
+        assert!((1.0 - fitted.train.unexplained() - r2).abs() < 1e-10);
+    }
+
+    /// The paper's readout keeps its coefficients shorter, and so fits the rows it learns from less closely.
+    #[test]
+    fn the_bounded_readout_is_shorter() {
+        let (table, label) = bent(200, 6);
+        let sample = sample(&table, &label, Holding::Share(0.2));
+        let length = |readout, ridge| {
+            let network = Ssfn::new(&sample, 30, readout, Some(ridge), &Run::new(1));
+            let ready = network.ready(3);
+            let mut scratch = ready.scratch();
+            ready.products(&[0, 1, 2], &mut scratch, &Run::new(0)).unwrap();
+            ready.learn(0, Some(ridge), &mut scratch);
+            let inputs = scratch.coefficients[0].iter().zip(&ready.is_input);
+            inputs.map(|(c, is_input)| c * c * is_input).sum::<f64>().sqrt()
+        };
+        let (bounded, free) = (length(Readout::Admm, 1e-9), length(Readout::Ridge, 1e-9));
+        assert!(bounded < free && bounded > 0.1, "{bounded} {free}");
+    }
+
+    /// The sketch is the network of its first neurons.
+    #[test]
+    fn a_sketch_is_a_smaller_network() {
+        let (table, label) = bent(80, 8);
+        let sample = sample(&table, &label, Holding::Default);
+        let mut network = Ssfn::new(&sample, 40, Readout::Ridge, Some(1e-2), &Run::new(1));
+        network.keep(&[0, 3]);
+        let sketch = network.sketch().unwrap();
+        let mut small = Ssfn { neurons: 10, hidden: Vec::new(), ..network.bare() };
+        small.hidden = network.hidden.chunks_exact(40).flat_map(|row| row[..10].to_vec()).collect();
+        let run = Run::new(0);
+        assert_eq!(sketch.stage(1).loss(&[1], &run), small.stage(1).loss(&[1], &run));
+        assert!(small.sketch().is_some() && Ssfn::linear(&sample, &run).sketch().is_none());
     }
 }
