@@ -30,7 +30,7 @@ fn settings(json: &str) -> Settings {
 
 fn select(problem: &Problem, options: &str, seed: u64) -> Ranking {
     let spec = selectors().into_iter().find(|spec| spec.name == "neural_greedy_pursuit").expect("it is registered");
-    let selector = (spec.build)(&settings(options)).expect("options are right");
+    let selector = spec.selector(&settings(options)).expect("options are right");
     selector.select(problem, &Run::new(seed)).expect("the problem is sound")
 }
 

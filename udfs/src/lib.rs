@@ -50,6 +50,8 @@ pub mod options;
 mod problem;
 mod ranking;
 mod registry;
+mod report;
+mod reports;
 mod rows;
 mod run;
 mod sample_problem;
@@ -71,11 +73,12 @@ pub use problem::{
     Block, Class, Data, DesignColumn, Feature, Label, LabelKind, LeftOut, NO_LEVEL, Numbers, Plan, Problem, Seen, Unit,
 };
 pub use ranking::{Choice, Ranking};
-pub use registry::selectors;
+pub use registry::{reports, selectors};
+pub use report::{Kind as ColumnKind, Report, Values};
 pub use rows::{Rows, RowsBuilder};
 pub use run::{Random, Run};
 pub use sample_problem::{SAMPLE_PROBLEMS, SampleOptions, SampleProblem};
-pub use selector::{Declared, Labels, Reads, Selector, Spec};
+pub use selector::{Declared, Labels, Reads, Selector, Spec, Work};
 #[doc(hidden)]
 pub use selectors::neural_greedy_pursuit::ssfn_on_other_rows;
 #[doc(hidden)]

@@ -1,6 +1,9 @@
 use crate::Declared;
 use crate::Spec;
-use crate::baselines::{correlation::Correlation, lasso::Lasso, random_forest::RandomForest};
+use crate::baselines::{
+    batch_attention::BatchAttention, correlation::Correlation, group_lasso::GroupLasso, lasso::Lasso, random_forest::RandomForest,
+};
+use crate::reports::evaluate::Evaluate;
 use crate::selectors::{
     neural_greedy_pursuit::NeuralGreedyPursuit, omp::Omp, sequential_attention::SequentialAttention, sequential_lasso::SequentialLasso,
 };
@@ -14,6 +17,13 @@ pub fn selectors() -> Vec<Spec> {
         NeuralGreedyPursuit::spec(),
         Lasso::spec(),
         Correlation::spec(),
+        GroupLasso::spec(),
+        BatchAttention::spec(),
         RandomForest::spec(),
     ]
+}
+
+/// The functions that answer otherwise than with a ranking.
+pub fn reports() -> Vec<Spec> {
+    vec![Evaluate::spec()]
 }

@@ -1,3 +1,5 @@
+pub mod batch_attention;
 pub mod correlation;
+pub mod group_lasso;
 pub mod lasso;
 pub mod random_forest;

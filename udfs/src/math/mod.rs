@@ -2,7 +2,9 @@
 
 pub(crate) mod cholesky;
 pub(crate) mod double;
+pub(crate) mod gemm;
 pub(crate) mod lars;
+pub(crate) mod logistic;
 pub(crate) mod nnls;
 pub(crate) mod products;
 pub(crate) mod pursuit;

@@ -1,11 +1,19 @@
-//! What selectors train: predictors that are asked, again and again, how well they would do with one feature more.
+//! What selectors train: networks, and predictors that are asked, again and again, how well they would do with one feature more.
 
+pub(crate) mod attender;
+pub(crate) mod candidates;
+pub(crate) mod ground;
+pub(crate) mod judge;
 pub(crate) mod logistic;
 pub(crate) mod metric;
+pub(crate) mod mlp;
+pub(crate) mod penalty;
 pub(crate) mod refit;
 pub(crate) mod sample;
+pub(crate) mod samples;
 pub(crate) mod smart;
 pub(crate) mod ssfn;
+pub(crate) mod training;
 
 use crate::{Result, Run};
 use metric::Tally;

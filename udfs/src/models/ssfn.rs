@@ -31,7 +31,7 @@ choice! {
 }
 
 /// Ridges that are tried, as shares of a column's variance; the first step begins with the one at [`FIRST`].
-const RIDGES: [f64; 7] = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0];
+const RIDGES: [f64; 9] = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 0.3, 1.0, 3.0];
 const FIRST: f64 = 1e-2;
 /// A column of which less is left than this share, once the columns before it are known, is not used.
 const PIVOT: f64 = 1e-10;

@@ -52,6 +52,7 @@ selector! {
         aliases = ["ngp"],
         labels = Any,
         score = "lead over the runner-up on the rows held out, as a share of the label's variance",
+        table = ("validation", "The rows to judge by, with the same columns."),
     )]
     pub struct NeuralGreedyPursuit {
         /// What is trained, one or several: of several the best is taken in each step.
@@ -63,7 +64,7 @@ selector! {
         lookahead: usize = 1, Check::Between(1.0, 1000.0);
         /// Hold out every row once, in so many folds. NULL: 5, or fewer where there are fewer rows.
         folds: Option<usize> = None, Check::Between(2.0, 10000.0);
-        /// Hold out this share of the rows, once, instead of folds.
+        /// Hold out this share of the rows, once, instead of folds. Or a table or subquery with the same columns: its rows judge.
         validation: Option<f64> = None, Check::Between(0.01, 0.99);
         /// What train_score and valid_score are. 'auto': r2 for numbers, accuracy for classes. 'nme' is the squared error in decibels of the label's
         /// square; 'frob_per_row' is the root of the summed squared error by the number of rows, which Das et al. print as MSE.
@@ -104,7 +105,7 @@ impl Selector for NeuralGreedyPursuit {
     }
 
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
-        let sample = Sample::new(problem, self.holding()?, run)?;
+        let sample = self.sample(problem, run)?;
         self.check(&sample)?;
         let limit = problem.k.unwrap_or(problem.units.len());
         let eta = self.eta.or(if problem.k.is_none() { Some(ETA) } else { None });
@@ -128,13 +129,23 @@ impl Selector for NeuralGreedyPursuit {
 }
 
 impl NeuralGreedyPursuit {
-    fn holding(&self) -> Result<Holding> {
-        match (self.validation, self.folds) {
-            (Some(_), Some(_)) => Err(Error::call("give `folds` or `validation`, not both: each says which rows are held out")),
-            (Some(share), None) => Ok(Holding::Share(share)),
-            (None, Some(folds)) => Ok(Holding::Folds(folds)),
-            (None, None) => Ok(Holding::Default),
+    /// The rows, with those that judge set apart.
+    fn sample(&self, problem: &Problem, run: &Run) -> Result<Sample> {
+        if self.folds.is_some() && (self.validation.is_some() || problem.held_out.is_some()) {
+            return Err(Error::call("give `folds` or `validation`, not both: each says which rows are held out"));
         }
+        if let Some(judges) = &problem.held_out {
+            if judges.rows() == 0 {
+                return Err(Error::data("the table given as `validation` has no rows with a label"));
+            }
+            return Ok(Sample::judged_by(problem, judges));
+        }
+        let holding = match (self.validation, self.folds) {
+            (Some(share), _) => Holding::Share(share),
+            (None, Some(folds)) => Holding::Folds(folds),
+            (None, None) => Holding::Default,
+        };
+        Sample::new(problem, holding, run)
     }
 
     /// What only the label can tell: whether the predictors and the metric are for it.

@@ -1,7 +1,21 @@
+mod logistic;
+mod neural;
+
 use crate::math::argmax;
 use crate::math::products::Products;
 use crate::math::pursuit::{Pursuit, pursue};
+use crate::models::ground;
+use crate::models::training::Training;
 use crate::{Check, Problem, Ranking, Reads, Result, Run, Selector, choice, selector};
+
+choice! {
+    /// What predicts the label.
+    pub enum Model {
+        Linear = "linear",
+        Logistic = "logistic",
+        Mlp = "mlp",
+    }
+}
 
 choice! {
     /// How the next feature is found.
@@ -29,30 +43,52 @@ selector! {
     /// that lowers the residual most. Classes are predicted as one 0/1 column each, jointly; a text column or a group
     /// counts with the length of the residual's projection on all its columns.
     ///
-    /// Cost: one pass over the table, then `features × k` operations a choice.
+    /// Other models have other residuals. `model => 'logistic'` refits a multinomial logistic regression and chooses by the score test:
+    /// the gradient that a feature would have, by the curvature that it would meet. `model => 'mlp'` goes on training a network on
+    /// the chosen features, and chooses by the length of the gradient that the weights of a feature would have.
+    ///
+    /// Cost: one pass over the table, then `features × k` operations a choice. The other models keep the rows: `rows × features × classes`
+    /// operations a choice, and `4 × features × hidden` for each row of each pass.
     ///
     /// Source: Pati, Rezaiifar and Krishnaprasad, 1993. Orthogonal matching pursuit. For 'ols': Chen, Billings and
-    /// Luo, 1989. Orthogonal least squares.
+    /// Luo, 1989. Orthogonal least squares. For 'logistic': Elenberg, Khanna, Dimakis and Negahban, 2018. Restricted strong convexity
+    /// implies weak submodularity.
     #[selector(
         name = "omp",
         aliases = [],
         labels = Any,
-        score = "correlation with the residual, of a label of length 1",
+        score = "correlation with the residual, of a label of length 1; other models: score statistic, length of the gradient",
     )]
     pub struct Omp {
+        /// What predicts the label.
+        model: Model = Model::Linear;
         /// 'omp' takes the feature most correlated with the residual, 'ols' the one that lowers the residual most.
         criterion: Criterion = Criterion::Omp;
         /// Stop when the unexplained share of the label's variance is no more than this.
         tolerance: f64 = 0.0, Check::Between(0.0, 1.0);
+        ..training: Training;
     }
 }
 
 impl Selector for Omp {
     fn reads(&self) -> Reads {
-        Reads::Moments
+        match self.model {
+            Model::Linear => Reads::Moments,
+            Model::Logistic | Model::Mlp => Reads::Rows,
+        }
     }
 
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
+        match self.model {
+            Model::Linear => self.select_linear(problem, run),
+            Model::Logistic => logistic::select(problem, run),
+            Model::Mlp => ground::select(problem, &self.training, run, neural::order),
+        }
+    }
+}
+
+impl Omp {
+    fn select_linear(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
         let products = Products::new(problem);
         let score = |pursuit: &Pursuit<'_>, unit: usize| match self.criterion {
             Criterion::Omp => pursuit.correlation(unit),

@@ -3,7 +3,18 @@ use crate::math::argmax;
 use crate::math::nnls::nonnegative;
 use crate::math::products::Products;
 use crate::math::pursuit::{Pursuit, pursue};
-use crate::{Problem, Ranking, Reads, Result, Run, Selector, selector};
+use crate::models::ground::{self, Ground};
+use crate::models::penalty::Penalized;
+use crate::models::training::{Schedule, Training};
+use crate::{Check, Problem, Ranking, Reads, Result, Run, Selector, choice, selector};
+
+choice! {
+    /// What predicts the label.
+    pub enum Model {
+        Linear = "linear",
+        Mlp = "mlp",
+    }
+}
 
 selector! {
     /// Sequential LASSO.
@@ -21,7 +32,11 @@ selector! {
     ///
     /// Without ties this is orthogonal matching pursuit (theorem 3.3 of the second source), which is why one engine serves both.
     ///
-    /// Cost: one pass over the table, then `features × k` operations a choice.
+    /// `model => 'mlp'` does the same with a network: its loss plus `penalty × Σ ‖w_j‖` over the features that are not chosen, `w_j` the
+    /// weights with which feature `j` enters the hidden layer. At the end of each round the feature with the longest `w_j` is chosen and freed.
+    ///
+    /// Cost: one pass over the table, then `features × k` operations a choice; with a network `4 × features × hidden` operations
+    /// for each row of each pass.
     ///
     /// Source: Luo and Chen, 2014. Sequential LASSO cum EBIC for feature selection. Yasuda, Bateni, Chen, Fahrbach, Fu
     /// and Mirrokni, 2023. Sequential attention for feature selection.
@@ -29,17 +44,29 @@ selector! {
         name = "sequential_lasso",
         aliases = ["slasso"],
         labels = Any,
-        score = "penalty at which the feature enters",
+        score = "penalty at which the feature enters; with a network, its share of the length of all weights",
     )]
-    pub struct SequentialLasso {}
+    pub struct SequentialLasso {
+        /// What predicts the label.
+        model: Model = Model::Linear;
+        /// Network: weight of the penalty.
+        penalty: f64 = 0.1, Check::Between(0.0, 1e6);
+        ..training: Training;
+    }
 }
 
 impl Selector for SequentialLasso {
     fn reads(&self) -> Reads {
-        Reads::Moments
+        match self.model {
+            Model::Linear => Reads::Moments,
+            Model::Mlp => Reads::Rows,
+        }
     }
 
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
+        if self.model == Model::Mlp {
+            return ground::select(problem, &self.training, run, |ground, most| neural_order(self.penalty, ground, most));
+        }
         let products = Products::new(problem);
         pursue(
             problem,
@@ -98,4 +125,29 @@ fn steepest_direction(pursuit: &Pursuit<'_>, unit: usize) -> Vec<(usize, f64)> {
         .fold((0, 0.0), |best, (label, s)| if s > best.1 { (label, s) } else { best });
     let length = strongest.1.sqrt();
     columns.map(|j| (j, pursuit.correlations[j * q + strongest.0] / length)).collect()
+}
+
+/// Share of the training before the first round.
+const WARMUP: f64 = 0.1;
+
+/// The longest weights at the end of each round; who is chosen is free of the penalty from then on.
+fn neural_order(penalty: f64, ground: &mut Ground<'_>, most: usize) -> Result<Vec<(usize, f64)>> {
+    let rounds = most.saturating_sub(ground.forced.len());
+    let schedule = Schedule::new(ground.training, ground.trainer.pass_rows(), rounds, WARMUP);
+    let mut penalized = Penalized::new(ground, penalty);
+    let mut order: Vec<(usize, f64)> = ground.forced.iter().map(|candidate| (*candidate, 1.0)).collect();
+    for round in 0..rounds {
+        ground.run.step_with(round, rounds, || ground.trainer.note())?;
+        let warm = if round == 0 { schedule.warm } else { 0 };
+        for _ in 0..warm + schedule.round(round) {
+            penalized.step(ground)?;
+        }
+        let lengths = penalized.lengths(ground);
+        let open = lengths.iter().zip(&penalized.is_free).map(|(length, is_free)| (!is_free).then_some(*length));
+        let total: f64 = lengths.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+        let Some((candidate, length)) = argmax(open) else { break };
+        penalized.is_free[candidate] = true;
+        order.push((candidate, length / total));
+    }
+    Ok(order)
 }

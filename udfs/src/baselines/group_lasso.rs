@@ -1,0 +1,57 @@
+use crate::models::ground::{self, Ground, ranked};
+use crate::models::penalty::Penalized;
+use crate::models::training::Training;
+use crate::{Check, Problem, Ranking, Reads, Result, Run, Selector, selector};
+
+selector! {
+    /// Group LASSO of a network.
+    ///
+    /// Trains a network on all features under the penalty `penalty × Σ ‖w_j‖`, `w_j` the weights with which feature `j` enters the
+    /// hidden layer, and ranks features by the length of their weights at the end. One training, one look: nothing adapts to what
+    /// has been chosen before, which is what sequential LASSO and sequential attention add.
+    ///
+    /// Cost: `4 × features × hidden` operations for each row of each pass.
+    ///
+    /// Source: Zhao, Hu and Wang, 2015. Heterogeneous feature selection with multi-modal deep neural networks and sparse group LASSO.
+    #[selector(
+        name = "group_lasso",
+        aliases = [],
+        labels = Any,
+        score = "share of the length of all weights",
+    )]
+    pub struct GroupLasso {
+        /// Weight of the penalty.
+        penalty: f64 = 0.1, Check::Between(0.0, 1e6);
+        ..training: Training;
+    }
+}
+
+impl Selector for GroupLasso {
+    fn reads(&self) -> Reads {
+        Reads::Rows
+    }
+
+    fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
+        ground::select(problem, &self.training, run, |ground, most| self.order(ground, most))
+    }
+}
+
+/// As long as that many rounds of a sequential selector, whatever k.
+const ROUNDS_MIN: usize = 20;
+/// Steps between two reports of progress.
+const REPORT: usize = 100;
+
+impl GroupLasso {
+    fn order(&self, ground: &mut Ground<'_>, most: usize) -> Result<Vec<(usize, f64)>> {
+        let steps = ground.training.steps(ground.trainer.pass_rows(), most.max(ROUNDS_MIN));
+        let mut penalized = Penalized::new(ground, self.penalty);
+        for step in 0..steps {
+            if step % REPORT == 0 {
+                ground.run.step_with(step, steps, || ground.trainer.note())?;
+            }
+            penalized.step(ground)?;
+        }
+        let lengths = penalized.lengths(ground);
+        Ok(ranked(ground, &lengths, most))
+    }
+}

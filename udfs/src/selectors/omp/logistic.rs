@@ -1,0 +1,159 @@
+//! Pursuit by a generalised linear model: the score test in the place of the correlation.
+
+use rayon::prelude::*;
+
+use crate::math::argmax;
+use crate::math::logistic::Examples;
+use crate::math::products::Products;
+use crate::math::pursuit::explain;
+use crate::models::candidates::Candidates;
+use crate::{Data, Error, Label, Problem, Ranking, Result, Rows, Run};
+
+/// Choices without an improvement of the criterion after which `k => 'auto'` looks no further.
+const PATIENCE: usize = 5;
+
+pub(super) fn select(problem: &Problem, run: &Run) -> Result<Ranking> {
+    let Data::Rows(rows) = &problem.data else { unreachable!("this model reads rows") };
+    let Label::Classes(classes) = &problem.label else {
+        return Err(Error::data(
+            "model => 'logistic' predicts classes, and the label is a number; use model => 'linear' or 'mlp'",
+        ));
+    };
+    let candidates = Candidates::new(problem, rows);
+    let mut pursuit = Pursuit::new(problem, rows, &candidates, classes.len());
+    let most = problem.k.unwrap_or(candidates.len()).min(candidates.len());
+    let forced = candidates.forced(problem);
+    let mut order: Vec<(usize, f64)> = Vec::new();
+    let (mut best, mut keep) = (f64::INFINITY, 0);
+    while order.len() < most {
+        run.step(order.len(), most)?;
+        pursuit.fit(run)?;
+        let criterion = pursuit.criterion();
+        if criterion < best || order.len() <= forced.len() {
+            (best, keep) = (criterion, order.len());
+        }
+        if problem.k.is_none() && order.len() >= keep + PATIENCE {
+            break;
+        }
+        let scores = pursuit.scores(&order);
+        let next = match forced.get(order.len()) {
+            Some(candidate) => Some((*candidate, scores[*candidate].unwrap_or(0.0))),
+            None => argmax(scores.into_iter()).filter(|(_, score)| *score > f64::EPSILON),
+        };
+        let Some((candidate, score)) = next else { break };
+        pursuit.take(candidate);
+        order.push((candidate, score));
+    }
+    if problem.k.is_none() {
+        pursuit.fit(run)?;
+        let keep = if pursuit.criterion() < best { order.len() } else { keep };
+        order.truncate(keep.max(1));
+    }
+    let units: Vec<(usize, f64)> = order.iter().map(|(at, score)| (candidates.units[*at], *score)).collect();
+    let products = Products::of_units(problem, |unit| units.iter().any(|(chosen, _)| *chosen == unit));
+    let mut ranking = explain(problem, &products, run, &units, Some(units.len()))?;
+    ranking.passed_over.extend(candidates.repeated);
+    Ok(ranking)
+}
+
+/// The model on a growing set of columns.
+struct Pursuit<'a> {
+    rows: &'a Rows,
+    candidates: &'a Candidates,
+    classes: usize,
+    total: f64,
+    factors: Vec<f64>,
+    /// An intercept and the columns taken in, row after row.
+    design: Vec<f64>,
+    columns: Vec<usize>,
+    beta: Vec<f64>,
+    /// `[row * classes + class]`: 1 for the row's class, less its probability.
+    errors: Vec<f64>,
+    /// Of each row: `Σ p (1 − p)` over the classes.
+    curvatures: Vec<f64>,
+    deviance: f64,
+}
+
+impl<'a> Pursuit<'a> {
+    fn new(problem: &Problem, rows: &'a Rows, candidates: &'a Candidates, classes: usize) -> Self {
+        let weight = |row: usize| rows.weights.get(row).copied().unwrap_or(1.0);
+        let total = rows.weight();
+        let factor = |column: &usize| {
+            let energy: f64 = rows.columns[*column].iter().enumerate().map(|(row, x)| weight(row) * x * x).sum();
+            if problem.standardize { (total / energy).sqrt() } else { 1.0 }
+        };
+        Self {
+            rows,
+            candidates,
+            classes,
+            total,
+            factors: candidates.columns.par_iter().map(factor).collect(),
+            design: vec![1.0; rows.rows()],
+            columns: Vec::new(),
+            beta: vec![0.0; classes],
+            errors: Vec::new(),
+            curvatures: Vec::new(),
+            deviance: 0.0,
+        }
+    }
+
+    fn fit(&mut self, run: &Run) -> Result<()> {
+        let inputs = self.columns.len() + 1;
+        let Rows { targets, weights, .. } = self.rows;
+        let examples = Examples { design: &self.design, inputs, classes: self.classes, targets, weights };
+        self.beta = examples.fit(&self.beta, run)?;
+        let mut errors: Vec<f64> =
+            self.design.par_chunks(inputs).flat_map_iter(|x| examples.probabilities(&self.beta, x)).collect();
+        self.curvatures = errors.par_chunks(self.classes).map(|p| p.iter().map(|p| p * (1.0 - p)).sum()).collect();
+        self.deviance = 0.0;
+        for (row, probabilities) in errors.chunks_mut(self.classes).enumerate() {
+            let class = targets[row] as usize;
+            self.deviance -= 2.0 * weights.get(row).copied().unwrap_or(1.0) * probabilities[class].max(1e-300).ln();
+            probabilities.iter_mut().for_each(|p| *p = -*p);
+            probabilities[class] += 1.0;
+        }
+        self.errors = errors;
+        Ok(())
+    }
+
+    /// The Bayesian information criterion.
+    fn criterion(&self) -> f64 {
+        let parameters = ((self.columns.len() + 1) * (self.classes - 1)) as f64;
+        self.deviance + parameters * self.total.max(2.0).ln()
+    }
+
+    /// For each candidate that is not chosen the score statistic: what its first step would gain, by the curvature that it meets.
+    fn scores(&self, order: &[(usize, f64)]) -> Vec<Option<f64>> {
+        let of_column = |input: usize| {
+            let (column, factor) = (&self.rows.columns[self.candidates.columns[input]], self.factors[input]);
+            let (mut gradient, mut curvature) = (vec![0.0; self.classes], 0.0);
+            for (row, x) in column.iter().enumerate() {
+                let (x, weight) = (factor * x, self.rows.weights.get(row).copied().unwrap_or(1.0));
+                curvature += weight * x * x * self.curvatures[row];
+                let errors = &self.errors[row * self.classes..(row + 1) * self.classes];
+                gradient.iter_mut().zip(errors).for_each(|(g, e)| *g += weight * x * e);
+            }
+            let energy: f64 = gradient.iter().map(|g| g * g).sum();
+            if curvature > 0.0 { energy / curvature } else { 0.0 }
+        };
+        let score = |candidate: usize| {
+            if order.iter().any(|(chosen, _)| *chosen == candidate) {
+                return None;
+            }
+            let columns = self.candidates.inputs[candidate].clone();
+            Some((columns.map(of_column).sum::<f64>() / self.total).sqrt())
+        };
+        (0..self.candidates.len()).into_par_iter().map(score).collect()
+    }
+
+    fn take(&mut self, candidate: usize) {
+        for input in self.candidates.inputs[candidate].clone() {
+            let (column, factor) = (&self.rows.columns[self.candidates.columns[input]], self.factors[input]);
+            let before = self.columns.len() + 1;
+            let row = |(row, x): (usize, &[f64])| [x, &[factor * column[row]]].concat();
+            self.design = self.design.chunks(before).enumerate().flat_map(row).collect();
+            self.beta = self.beta.chunks(before).flat_map(|beta| [beta, &[0.0]].concat()).collect();
+            self.columns.push(input);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Pursuit by a network: the gradient of the loss by a feature's weights in the place of the correlation.
+//!
+//! Where we depart from the authors' program: the gradient is taken over many rows and not over one batch, and before anything is
+//! chosen, when no ReLU is active and every gradient is 0, the linear score decides. Together they make a weak method a good one.
+
+use crate::math::argmax;
+use crate::math::products::Products;
+use crate::math::pursuit::Pursuit;
+use crate::models::ground::Ground;
+use crate::models::mlp::Gate;
+use crate::models::training::Schedule;
+use crate::{Problem, Result};
+
+/// Rows over which the gradient is taken.
+const ROWS_MAX: usize = 8192;
+
+pub(super) fn order(ground: &mut Ground<'_>, most: usize) -> Result<Vec<(usize, f64)>> {
+    let rounds = most.saturating_sub(1);
+    let schedule = Schedule::new(ground.training, ground.trainer.pass_rows(), rounds, 0.0);
+    let candidates = ground.candidates.len();
+    let (mut mask, mut of_inputs) = (vec![0.0; candidates], vec![0.0; ground.candidates.columns.len()]);
+    let sample = ground.trainer.samples.some(ROWS_MAX, &mut ground.run.random("omp rows", 0));
+    let mut order: Vec<(usize, f64)> = Vec::new();
+    while order.len() < most {
+        ground.run.step_with(order.len(), most, || ground.trainer.note())?;
+        let scores = if order.is_empty() {
+            linear_scores(ground.problem, &ground.candidates.units)
+        } else {
+            for _ in 0..schedule.round(order.len() - 1) {
+                ground.trainer.step(Gate { mask: Some(&of_inputs), decay: None }, ground.training.learning_rate)?;
+            }
+            let trainer = &mut ground.trainer;
+            let slopes = trainer.mlp.input_slopes(&sample, &of_inputs, &mut trainer.batch, ground.run)?;
+            let of_unit = |inputs: &std::ops::Range<usize>| slopes[inputs.clone()].iter().map(|s| s * s).sum::<f64>().sqrt();
+            ground.candidates.inputs.iter().map(of_unit).collect()
+        };
+        let (candidate, score) = match ground.forced.get(order.len()) {
+            Some(candidate) => (*candidate, scores[*candidate]),
+            None => {
+                let open = (0..candidates).map(|at| (mask[at] == 0.0).then(|| scores[at]));
+                let Some(best) = argmax(open) else { break };
+                best
+            }
+        };
+        mask[candidate] = 1.0;
+        ground.candidates.spread(&mask, &mut of_inputs);
+        order.push((candidate, score));
+    }
+    Ok(order)
+}
+
+/// The correlation of each unit with the label.
+fn linear_scores(problem: &Problem, units: &[usize]) -> Vec<f64> {
+    let products = Products::new(problem);
+    let pursuit = Pursuit::new(&products);
+    units.iter().map(|unit| pursuit.correlation(*unit)).collect()
+}
