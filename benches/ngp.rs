@@ -77,7 +77,9 @@ fn recovery() {
         let mean = runs(name, rows, 10, Count::Auto, features);
         println!("{name:<28} {rows:>5}  {:>6.3}  {:>6.3}  {:>2}/10  {:>7.2}", mean.0, mean.1, mean.2, mean.3);
     }
-    println!("k known, 100 runs (artificial 50): rows of the paper's threshold, and fewer; missed, of which 0.005 is the threshold");
+    println!(
+        "k known, 100 runs (artificial 50): rows of the paper's threshold, and fewer; missed, of which 0.005 is the threshold"
+    );
     for (name, features, all, sizes) in [
         ("planck", 2, 100, [50, 80, 130]),
         ("ohm", 2, 100, [60, 100, 220]),
@@ -128,7 +130,9 @@ fn boston(table: &[Vec<f64>]) {
         train += scores.0 / runs as f64;
         test += scores.1 / runs as f64;
     }
-    println!("boston, 339 of 506 rows, {runs} splits: {found:.1} features, false {wrong:.3}, NME train {train:.2} dB, test {test:.2} dB");
+    println!(
+        "boston, 339 of 506 rows, {runs} splits: {found:.1} features, false {wrong:.3}, NME train {train:.2} dB, test {test:.2} dB"
+    );
 }
 
 /// A thousand rows to learn from, 19 of 49 windows of 4 × 4.
@@ -149,7 +153,8 @@ fn mnist(train: &[Vec<f64>], test: &[Vec<f64>]) {
             let start = Instant::now();
             let ranking = select(&problem, &format!(r#"{{"neurons": {}}}"#, neurons.min(100)), 0);
             let seconds = start.elapsed().as_secs_f64();
-            let scores = ssfn_on_other_rows(&problem, &ranking.units(), &others, neurons, Metric::Accuracy).expect("it was fitted before");
+            let scores =
+                ssfn_on_other_rows(&problem, &ranking.units(), &others, neurons, Metric::Accuracy).expect("it was fitted before");
             println!(
                 "mnist, {own} rows, 19 of 49 windows, standardize {standardize}, {neurons} neurons at the end: accuracy train {:.4}, test {:.4} ({seconds:.1} s)",
                 scores.0, scores.1
@@ -183,7 +188,8 @@ fn speed(python: &str, script: &str) {
     let theirs = |columns: usize, folds: usize, threads: usize| {
         let (columns, folds) = (columns.to_string(), folds.to_string());
         let arguments = [script, path.to_str().expect("a path"), "1000", &columns, "5", "100", &folds];
-        let output = Command::new(python).args(arguments).env("OPENBLAS_NUM_THREADS", threads.to_string()).output().expect("python");
+        let output =
+            Command::new(python).args(arguments).env("OPENBLAS_NUM_THREADS", threads.to_string()).output().expect("python");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let text = String::from_utf8_lossy(&output.stdout).to_string();
         let (chosen, seconds) = text.trim().split_once(' ').expect("features and seconds");
@@ -195,16 +201,17 @@ fn speed(python: &str, script: &str) {
     let best = |measure: &dyn Fn() -> f64| (0..5).map(|_| measure()).fold(f64::INFINITY, f64::min);
     let problem = write(500);
     println!("artificial, 1000 × 500, five features, 100 neurons; seconds, the best of five");
-    for (what, folds, options) in
-        [("a tenth held out", 0, r#"{"validation": 0.1"#), ("five folds", 5, r#"{"folds": 5"#)]
-    {
+    for (what, folds, options) in [("a tenth held out", 0, r#"{"validation": 0.1"#), ("five folds", 5, r#"{"folds": 5"#)] {
         let numpy = [1, 2].map(|threads| best(&|| theirs(500, folds, threads))).into_iter().fold(f64::INFINITY, f64::min);
         let short = format!("{options}}}");
         let every = format!(r#"{options}, "shortlist": 1}}"#);
-        let [single, double, all] = [(&short, &one), (&short, &two), (&every, &two)].map(|(options, pool)| best(&|| ours(&problem, options, pool)));
+        let [single, double, all] =
+            [(&short, &one), (&short, &two), (&every, &two)].map(|(options, pool)| best(&|| ours(&problem, options, pool)));
         println!(
             "{what:<17} numpy {numpy:.3}  ours, two threads {double:.3} ({:.1} times as fast), one thread {single:.3} ({:.2}), no shortlist {all:.3} ({:.1} times)",
-            numpy / double, single / double, numpy / all
+            numpy / double,
+            single / double,
+            numpy / all
         );
     }
     for columns in [250, 500, 1000, 2000] {

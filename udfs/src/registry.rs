@@ -5,7 +5,8 @@ use crate::baselines::{
 };
 use crate::reports::evaluate::Evaluate;
 use crate::selectors::{
-    neural_greedy_pursuit::NeuralGreedyPursuit, omp::Omp, sequential_attention::SequentialAttention, sequential_lasso::SequentialLasso,
+    neural_greedy_pursuit::NeuralGreedyPursuit, omp::Omp, sequential_attention::SequentialAttention,
+    sequential_lasso::SequentialLasso,
 };
 
 /// Every selector that ships with Pursuit, in the order in which `selectors()` lists them.

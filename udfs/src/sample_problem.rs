@@ -58,7 +58,9 @@ impl SampleProblem {
         });
         let (runs, support) = (options.runs.unwrap_or(1), relevant.len());
         if columns < support {
-            return Err(Error::call(format!("`columns` must be at least {support}, which carry the label of {name}; got {columns}")));
+            return Err(Error::call(format!(
+                "`columns` must be at least {support}, which carry the label of {name}; got {columns}"
+            )));
         }
         if rows == 0 {
             return Err(Error::call("rows must be at least 1, got 0"));
@@ -96,7 +98,10 @@ fn relevant(name: &str, options: &SampleOptions) -> Result<Vec<String>> {
     let is_planted = matches!(name, "linear" | "interaction");
     if let (Some(support), false) = (options.support, is_planted) {
         let planted = one_of(&["linear", "interaction"]);
-        return Err(Error::call(format!("`support` is for {planted}, and {name} has its own; got {}", show(&Value::from(support)))));
+        return Err(Error::call(format!(
+            "`support` is for {planted}, and {name} has its own; got {}",
+            show(&Value::from(support))
+        )));
     }
     Ok(match name {
         "ohm" => named(&["voltage", "resistance"]),
@@ -105,7 +110,9 @@ fn relevant(name: &str, options: &SampleOptions) -> Result<Vec<String>> {
         "artificial" => plain(5),
         "linear" => plain(options.support.unwrap_or(5)),
         _ => match options.support.unwrap_or(2) {
-            odd if odd % 2 == 1 => return Err(Error::call(format!("`support` must be an even number for interaction, got {odd}"))),
+            odd if odd % 2 == 1 => {
+                return Err(Error::call(format!("`support` must be an even number for interaction, got {odd}")));
+            }
             even => plain(even),
         },
     })
@@ -180,6 +187,9 @@ mod tests {
         );
         assert_eq!(message("ohm", 0, "{}"), "rows must be at least 1, got 0");
         assert_eq!(message("interaction", 5, r#"{"support": 3}"#), "`support` must be an even number for interaction, got 3");
-        assert_eq!(message("ohm", 5, r#"{"support": 3}"#), "`support` is for 'linear' or 'interaction', and ohm has its own; got 3");
+        assert_eq!(
+            message("ohm", 5, r#"{"support": 3}"#),
+            "`support` is for 'linear' or 'interaction', and ohm has its own; got 3"
+        );
     }
 }

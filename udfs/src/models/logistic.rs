@@ -84,8 +84,7 @@ mod tests {
     fn the_gradient_vanishes() {
         let table = Table::random(300, 2, 5);
         let noise = Table::random(300, 1, 6);
-        let label: Vec<f64> =
-            (0..300).map(|row| f64::from(table.column(0)[row] - 0.5 + noise.column(0)[row] > 0.0)).collect();
+        let label: Vec<f64> = (0..300).map(|row| f64::from(table.column(0)[row] - 0.5 + noise.column(0)[row] > 0.0)).collect();
         let table = Table { task: Some(Task::Classification), ..table };
         let sample = Sample::new(&table.problem_of_rows(&label), Holding::Share(0.1), &Run::new(0)).unwrap();
         let rows: Vec<usize> = sample.learnt_rows(0);

@@ -13,6 +13,7 @@ pub(crate) mod sample;
 pub(crate) mod samples;
 pub(crate) mod smart;
 pub(crate) mod ssfn;
+pub(crate) mod trained;
 pub(crate) mod training;
 
 use crate::{Result, Run};

@@ -65,7 +65,8 @@ impl Stage for Refit<'_> {
             let learn = self.sample.learnt_rows(fit);
             let predictions = self.learner.predict(self.sample, &self.with(unit), &learn, &rows, run)?;
             for (row, prediction) in rows.iter().zip(&predictions) {
-                let squares = self.sample.labels.iter().zip(prediction).map(|(label, predicted)| (label[*row] - predicted).powi(2));
+                let squares =
+                    self.sample.labels.iter().zip(prediction).map(|(label, predicted)| (label[*row] - predicted).powi(2));
                 loss += self.sample.weights[*row] * squares.sum::<f64>();
             }
         }

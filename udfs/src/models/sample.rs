@@ -254,8 +254,7 @@ mod tests {
         let folds = sample(&table, &label, Holding::Folds(4));
         assert!(folds.segments.iter().all(|segment| (12..=13).contains(&segment.len())));
         let twice = |values: &[f64]| [values, values].concat();
-        let doubled =
-            (0..3).fold(Table::new(), |doubled, j| doubled.numbers(&format!("x{j}"), &twice(table.column(j))));
+        let doubled = (0..3).fold(Table::new(), |doubled, j| doubled.numbers(&format!("x{j}"), &twice(table.column(j))));
         let doubled = sample(&doubled, &twice(&label), Holding::Folds(4));
         for (once, both) in folds.segments.iter().zip(&doubled.segments) {
             let mut expected = twice(&folds.targets[once.clone()]);

@@ -37,9 +37,9 @@ impl Learner for Smart {
             None => self.regress(sample, columns, learn, rows, known),
             Some(_) => self.classify(sample, columns, learn, rows, &known),
         };
-        predicted.map(said).map_err(|error| {
-            Error::data(format!("smartcore's `{}` on {} rows: {}", self.name(), learn.len(), reason(&error)))
-        })
+        predicted
+            .map(said)
+            .map_err(|error| Error::data(format!("smartcore's `{}` on {} rows: {}", self.name(), learn.len(), reason(&error))))
     }
 }
 
@@ -53,7 +53,14 @@ impl Smart {
         }
     }
 
-    fn regress(&self, sample: &Sample, columns: &[usize], learn: &[usize], rows: &[usize], y: Vec<f64>) -> Result<Vec<f64>, Failed> {
+    fn regress(
+        &self,
+        sample: &Sample,
+        columns: &[usize],
+        learn: &[usize],
+        rows: &[usize],
+        y: Vec<f64>,
+    ) -> Result<Vec<f64>, Failed> {
         let (x, asked) = (matrix(sample, columns, learn)?, matrix(sample, columns, rows)?);
         match *self {
             Smart::Knn { neighbors } => {
@@ -79,7 +86,14 @@ impl Smart {
         }
     }
 
-    fn classify(&self, sample: &Sample, columns: &[usize], learn: &[usize], rows: &[usize], y: &[f64]) -> Result<Vec<f64>, Failed> {
+    fn classify(
+        &self,
+        sample: &Sample,
+        columns: &[usize],
+        learn: &[usize],
+        rows: &[usize],
+        y: &[f64],
+    ) -> Result<Vec<f64>, Failed> {
         let (x, asked) = (matrix(sample, columns, learn)?, matrix(sample, columns, rows)?);
         let y: Vec<i32> = y.iter().map(|class| *class as i32).collect();
         let numbers = |classes: Vec<i32>| classes.into_iter().map(f64::from).collect();
@@ -97,8 +111,7 @@ impl Smart {
                 RandomForestClassifier::fit(&x, &y, parameters)?.predict(&asked).map(numbers)
             }
             Smart::Tree => {
-                let parameters =
-                    DecisionTreeClassifierParameters { seed: Some(0), min_samples_leaf: LEAF, ..Default::default() };
+                let parameters = DecisionTreeClassifierParameters { seed: Some(0), min_samples_leaf: LEAF, ..Default::default() };
                 DecisionTreeClassifier::fit(&x, &y, parameters)?.predict(&asked).map(numbers)
             }
         }

@@ -10,6 +10,7 @@ use crate::models::refit::Refit;
 use crate::models::sample::{Holding, Sample};
 use crate::models::smart::Smart;
 use crate::models::ssfn::{Readout, Ssfn};
+use crate::models::trained::Trained;
 use crate::models::{Fitted, Predictor};
 use crate::options::show;
 use crate::windows::windows;
@@ -19,6 +20,7 @@ choice! {
     /// What is trained.
     pub enum Predicting {
         Ssfn = "ssfn",
+        Mlp = "mlp",
         Linear = "linear",
         Logistic = "logistic",
         Knn = "knn",
@@ -41,8 +43,8 @@ selector! {
     /// learnt from and on those held out; both belong to the pursuit, which has looked at them, so keep rows of your own for a verdict.
     /// With several predictors each step takes the best, and `reason` names it.
     ///
-    /// Predictors: 'ssfn' is a network of random neurons whose readout is learnt in closed form; 'linear' is least squares; 'logistic' is for classes;
-    /// 'knn', 'svm', 'forest' and 'tree' are smartcore's, and fit every candidate from the beginning.
+    /// Predictors: 'ssfn' is a network of random neurons whose readout is learnt in closed form; 'mlp' is a trained one; 'linear' is least squares; 'logistic' is for classes;
+    /// 'knn', 'svm', 'forest' and 'tree' are smartcore's. Only ssfn and linear judge a candidate without a fit from the beginning.
     ///
     /// Cost of a step with ssfn: `candidates × rows × (neurons + chosen)²` multiplications, in parallel over candidates.
     ///
@@ -77,6 +79,10 @@ selector! {
         ridge: Option<f64> = None, Check::Between(1e-9, 1e9);
         /// Share of the candidates, sixteen at least, that ssfn judges with all its neurons, after a quarter of them has judged every candidate. 1: all.
         shortlist: f64 = 0.05, Check::Between(0.0, 1.0);
+        /// Neurons of the hidden layers of mlp.
+        hidden: Vec<usize> = vec![100], Check::Between(1.0, 4096.0);
+        /// Passes over the rows in which mlp is trained.
+        epochs: usize = 10, Check::Between(1.0, 100000.0);
         /// Neighbours that knn asks.
         neighbors: usize = 5, Check::Between(1.0, 10000.0);
         /// Trees of forest.
@@ -165,7 +171,8 @@ impl NeuralGreedyPursuit {
                 _ => true,
             };
             let weighs = |predictor: Predicting| {
-                !sample.is_weighted || matches!(predictor, Predicting::Ssfn | Predicting::Linear | Predicting::Logistic)
+                !sample.is_weighted
+                    || matches!(predictor, Predicting::Ssfn | Predicting::Mlp | Predicting::Linear | Predicting::Logistic)
             };
             if !fits(*predictor) {
                 return Err(Error::data(format!(
@@ -194,6 +201,7 @@ impl NeuralGreedyPursuit {
             match predictor {
                 Predicting::Ssfn => Box::new(Ssfn::new(sample, self.neurons, self.readout, self.ridge, run)),
                 Predicting::Linear => Box::new(Ssfn::linear(sample, run)),
+                Predicting::Mlp => Box::new(Refit::new(sample, Trained::new(self.hidden.clone(), self.epochs))),
                 Predicting::Logistic => Box::new(Refit::new(sample, Logistic)),
                 Predicting::Knn => Box::new(Refit::new(sample, Smart::Knn { neighbors: self.neighbors })),
                 Predicting::Svm => Box::new(Refit::new(sample, Smart::Svm)),
@@ -212,7 +220,7 @@ fn word(predictor: Predicting) -> String {
 /// `'ssfn', 'knn' and 'tree'`
 fn names(fits: impl Fn(Predicting) -> bool) -> String {
     use Predicting::*;
-    let all = [Ssfn, Linear, Logistic, Knn, Svm, Forest, Tree];
+    let all = [Ssfn, Mlp, Linear, Logistic, Knn, Svm, Forest, Tree];
     let names: Vec<String> = all.into_iter().filter(|predictor| fits(*predictor)).map(word).collect();
     match names.split_last() {
         Some((last, first)) if !first.is_empty() => format!("{} and {last}", first.join(", ")),
@@ -222,7 +230,13 @@ fn names(fits: impl Fn(Predicting) -> bool) -> String {
 
 /// How a network that has learnt from all rows of a problem, with some units and the ridge that folds of them advise, does on other rows. For measurements.
 #[doc(hidden)]
-pub fn ssfn_on_other_rows(problem: &Problem, units: &[usize], others: &crate::Rows, neurons: usize, metric: Metric) -> Result<(f64, f64)> {
+pub fn ssfn_on_other_rows(
+    problem: &Problem,
+    units: &[usize],
+    others: &crate::Rows,
+    neurons: usize,
+    metric: Metric,
+) -> Result<(f64, f64)> {
     let run = Run::new(0);
     let columns = |unit: &usize| &problem.units[*unit].columns;
     let folds = Sample::new(problem, Holding::Default, &run)?;
@@ -260,13 +274,7 @@ struct Step {
 }
 
 impl<'a> Pursuit<'a> {
-    fn new(
-        options: &'a NeuralGreedyPursuit,
-        problem: &'a Problem,
-        sample: &'a Sample,
-        limit: usize,
-        run: &'a Run,
-    ) -> Self {
+    fn new(options: &'a NeuralGreedyPursuit, problem: &'a Problem, sample: &'a Sample, limit: usize, run: &'a Run) -> Self {
         let (mut train, mut valid) = (Tally::default(), Tally::default());
         let mean = vec![0.0; sample.labels.len()];
         for fit in 0..sample.held_out.len() {
@@ -507,14 +515,15 @@ mod tests {
         let (table, label) = planted(150, 6, &[4, 1], 0.3, 11);
         let classes: Vec<f64> = label.iter().map(|y| f64::from(*y > 0.0)).collect();
         use Predicting::*;
-        for (is_class, predictors) in
-            [(false, vec![Ssfn, Linear, Knn, Svm, Forest, Tree]), (true, vec![Ssfn, Linear, Logistic, Knn, Svm, Forest, Tree])]
-        {
+        for (is_class, predictors) in [
+            (false, vec![Ssfn, Mlp, Linear, Knn, Svm, Forest, Tree]),
+            (true, vec![Ssfn, Mlp, Linear, Logistic, Knn, Svm, Forest, Tree]),
+        ] {
             let task = if is_class { crate::Task::Classification } else { crate::Task::Regression };
             let problem = Table { task: Some(task), ..table.clone() }.k(2);
             let problem = problem.problem_of_rows(if is_class { &classes } else { &label });
             for predictor in predictors {
-                let selector = NeuralGreedyPursuit { predictor: vec![predictor], trees: 10, ..Default::default() };
+                let selector = NeuralGreedyPursuit { predictor: vec![predictor], trees: 10, epochs: 30, ..Default::default() };
                 let mut units = selector.select(&problem, &Run::new(0)).unwrap().units();
                 units.sort_unstable();
                 assert_eq!(units, [1, 4], "{predictor:?} {is_class}");
@@ -531,16 +540,19 @@ mod tests {
         let with = |predictor| NeuralGreedyPursuit { predictor: vec![predictor], ..Default::default() };
         assert_eq!(
             refused(&table, &label, with(Predicting::Logistic)),
-            "predictor 'logistic' cannot predict numbers; 'ssfn', 'linear', 'knn', 'svm', 'forest' and 'tree' can"
+            "predictor 'logistic' cannot predict numbers; 'ssfn', 'mlp', 'linear', 'knn', 'svm', 'forest' and 'tree' can"
         );
         let classes: Vec<f64> = (0..60).map(|row| f64::from(row % 3)).collect();
         let three = Table { task: Some(crate::Task::Classification), ..table.clone() };
         assert_eq!(
             refused(&three, &classes, with(Predicting::Svm)),
-            "predictor 'svm' cannot predict 3 classes; 'ssfn', 'linear', 'logistic', 'knn', 'forest' and 'tree' can"
+            "predictor 'svm' cannot predict 3 classes; 'ssfn', 'mlp', 'linear', 'logistic', 'knn', 'forest' and 'tree' can"
         );
         let weighted = Table { weights: Some(vec![2.0; 60]), ..table.clone() };
-        assert_eq!(refused(&weighted, &label, with(Predicting::Knn)), "predictor 'knn' knows no weights; 'ssfn' and 'linear' do");
+        assert_eq!(
+            refused(&weighted, &label, with(Predicting::Knn)),
+            "predictor 'knn' knows no weights; 'ssfn', 'mlp' and 'linear' do"
+        );
         let both = NeuralGreedyPursuit { folds: Some(3), validation: Some(0.2), ..Default::default() };
         assert!(refused(&table, &label, both).starts_with("give `folds` or `validation`, not both"));
         let accuracy = NeuralGreedyPursuit { metric: Metric::Accuracy, ..Default::default() };
