@@ -30,10 +30,12 @@ impl Strips {
         }
     }
 
+    #[inline(always)]
     fn at(&self, row: usize, column: usize) -> usize {
         (column / WIDTH * self.height + row) * WIDTH + column % WIDTH
     }
 
+    #[inline(always)]
     pub fn get(&self, row: usize, column: usize) -> f64 {
         self.values[self.at(row, column)]
     }
@@ -63,6 +65,7 @@ impl Strips {
     }
 
     /// The coefficients for one right-hand side.
+    #[inline(always)]
     pub fn solution(&self, side: usize, out: &mut [f64]) {
         (0..self.n).for_each(|row| out[row] = self.get(row, self.n + side));
         self.back(out);
@@ -79,10 +82,20 @@ impl Strips {
     }
 
     /// Solves Ux = b, in place.
+    #[inline(always)]
     fn back(&self, x: &mut [f64]) {
         for row in (0..self.n).rev() {
-            let known: f64 = (row + 1..self.n).map(|column| self.get(row, column) * x[column]).sum();
-            x[row] = (x[row] - known) / self.get(row, row);
+            let first = row / WIDTH;
+            let mut known = [0.0; WIDTH];
+            for strip in first..self.n.div_ceil(WIDTH) {
+                let factors = &self.values[(strip * self.height + row) * WIDTH..][..WIDTH];
+                // Columns up to the diagonal, and those of the right-hand sides, are not among the unknowns.
+                let lanes = if strip == first { row % WIDTH + 1 } else { 0 }..WIDTH.min(self.n - strip * WIDTH);
+                for lane in lanes {
+                    known[lane] += factors[lane] * x[strip * WIDTH + lane];
+                }
+            }
+            x[row] = (x[row] - known.iter().sum::<f64>()) / self.get(row, row);
         }
     }
 }

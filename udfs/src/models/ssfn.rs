@@ -391,6 +391,17 @@ impl<'a> Ready<'a> {
 
     /// Learns the readout of one fit. The products must be there.
     fn learn(&self, fit: usize, ridge: Option<f64>, scratch: &mut Scratch) {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has the feature that the function was compiled for.
+            unsafe { learn_avx2(self, fit, ridge, scratch) };
+            return;
+        }
+        self.learn_plainly(fit, ridge, scratch);
+    }
+
+    #[inline(always)]
+    fn learn_plainly(&self, fit: usize, ridge: Option<f64>, scratch: &mut Scratch) {
         let own = &scratch.products[self.network.sample.held_out[fit]];
         let total = &scratch.total;
         let product = |i: usize, j: usize| {
@@ -408,11 +419,16 @@ impl<'a> Ready<'a> {
             for left in 0..=right {
                 let at = tile(left, right);
                 let mut centred = [0.0; TILE];
-                let own = own.get(at..at + TILE);
-                for (k, value) in centred.iter_mut().enumerate() {
-                    let (i, j) = (left * WIDTH + k / WIDTH, right * WIDTH + k % WIDTH);
-                    let sum = total[at + k] - own.map_or(0.0, |own| own[k]);
-                    *value = self.is_input[i] * self.is_input[j] * sum - weight * means[i] * means[j];
+                centred.copy_from_slice(&total[at..at + TILE]);
+                if let Some(own) = own.get(at..at + TILE) {
+                    centred.iter_mut().zip(own).for_each(|(value, own)| *value -= own);
+                }
+                let (input, mean) = (&self.is_input[right * WIDTH..][..WIDTH], &means[right * WIDTH..][..WIDTH]);
+                for (row, values) in centred.as_chunks_mut::<WIDTH>().0.iter_mut().enumerate() {
+                    let (own_input, own_mean) = (self.is_input[left * WIDTH + row], weight * means[left * WIDTH + row]);
+                    for lane in 0..WIDTH {
+                        values[lane] = own_input * input[lane] * values[lane] - own_mean * mean[lane];
+                    }
                 }
                 matrix.set_tile(left, right, &centred);
             }
@@ -463,6 +479,17 @@ impl<'a> Ready<'a> {
 
     /// Residuals of one column of the label in a block, times the root of the weight. The changing strips must be there.
     fn residuals(&self, at: usize, side: usize, scratch: &mut Scratch) {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has the feature that the function was compiled for.
+            unsafe { residuals_avx2(self, at, side, scratch) };
+            return;
+        }
+        self.residuals_plainly(at, side, scratch);
+    }
+
+    #[inline(always)]
+    fn residuals_plainly(&self, at: usize, side: usize, scratch: &mut Scratch) {
         let rows = self.blocks[at].rows;
         let mut sums = [[0.0; WIDTH]; ROWS];
         for strip in 0..self.strips {
@@ -536,7 +563,20 @@ impl Stage for Ready<'_> {
     }
 }
 
-/// `write`, compiled for wide registers.
+// The same once more, compiled for wide registers.
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn learn_avx2(ready: &Ready<'_>, fit: usize, ridge: Option<f64>, scratch: &mut Scratch) {
+    ready.learn_plainly(fit, ridge, scratch);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn residuals_avx2(ready: &Ready<'_>, at: usize, side: usize, scratch: &mut Scratch) {
+    ready.residuals_plainly(at, side, scratch);
+}
+
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn write_avx2(ready: &Ready<'_>, at: usize, unit: &[usize], shares: &[Vec<f64>], out: &mut [f64]) {
