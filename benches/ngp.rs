@@ -198,9 +198,9 @@ fn speed(python: &str, script: &str) {
         assert_eq!(units, ["0", "1", "2", "3", "4"], "it finds the five");
         seconds.parse::<f64>().expect("seconds")
     };
-    let best = |measure: &dyn Fn() -> f64| (0..5).map(|_| measure()).fold(f64::INFINITY, f64::min);
+    let best = |measure: &dyn Fn() -> f64| (0..3).map(|_| measure()).fold(f64::INFINITY, f64::min);
     let problem = write(500);
-    println!("artificial, 1000 × 500, five features, 100 neurons; seconds, the best of five");
+    println!("artificial, 1000 × 500, five features, 100 neurons; seconds, the best of three");
     for (what, folds, options) in [("a tenth held out", 0, r#"{"validation": 0.1"#), ("five folds", 5, r#"{"folds": 5"#)] {
         let numpy = [1, 2].map(|threads| best(&|| theirs(500, folds, threads))).into_iter().fold(f64::INFINITY, f64::min);
         let short = format!("{options}}}");

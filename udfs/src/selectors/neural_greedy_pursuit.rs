@@ -379,12 +379,8 @@ impl<'a> Pursuit<'a> {
 
     /// The least error that the step after a unit would reach.
     fn next_loss(&self, unit: usize) -> Result<f64> {
-        let with = |predictor: &Box<dyn Predictor<'a> + 'a>| {
-            let mut copy = predictor.copy();
-            copy.keep(&self.problem.units[unit].columns);
-            copy
-        };
-        let predictors: Vec<_> = self.predictors.iter().map(with).collect();
+        let mut predictors: Vec<_> = self.predictors.iter().map(|predictor| predictor.copy()).collect();
+        predictors.iter_mut().for_each(|predictor| predictor.keep(&self.problem.units[unit].columns));
         Ok(self.losses(&predictors, &self.candidates(Some(unit)))?.into_iter().fold(f64::INFINITY, f64::min))
     }
 
