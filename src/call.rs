@@ -46,7 +46,7 @@ const MOMENTS_COLUMNS_MAX: usize = 1000;
 
 impl Call {
     pub(crate) fn new(spec: Arc<Spec>, input: &Input<'_>, label: &str, settings: Settings) -> Result<Self> {
-        let question = Question::new(Arc::clone(&spec), &settings)?;
+        let mut question = Question::new(Arc::clone(&spec), &settings)?;
         let common = &question.common;
         input.has_unique_names()?;
         check_partitions(&question)?;
@@ -72,7 +72,10 @@ impl Call {
 
         let reserved: BTreeSet<usize> = partitions.iter().copied().chain(weights).chain([label_at]).collect();
         let (candidates, left_out) = candidates(input, &reserved, &question)?;
-        check_units(input, &candidates, &question)?;
+        let names: Vec<String> = candidates.iter().map(|at| input.name(*at).to_string()).collect();
+        question.group(&names)?;
+        let common = &question.common;
+        check_units(names, &question)?;
 
         let plan = Plan {
             label: input.name(label_at).to_string(),
@@ -290,9 +293,8 @@ fn candidates(input: &Input<'_>, reserved: &BTreeSet<usize>, question: &Question
 }
 
 /// Groups, forced features and k, against the candidates.
-fn check_units(input: &Input<'_>, candidates: &[usize], question: &Question) -> Result<()> {
+fn check_units(features: Vec<String>, question: &Question) -> Result<()> {
     let common = &question.common;
-    let features: Vec<String> = candidates.iter().map(|at| input.name(*at).to_string()).collect();
     let units = common.check_units(&features)?.len();
     if let Count::Exactly(k) = common.k {
         if k > units {

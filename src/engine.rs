@@ -9,6 +9,7 @@ use crate::function::SelectFunction;
 use crate::gram::{GramFunction, GramMerge, GramSummary};
 use crate::planner::SelectPlanner;
 use crate::progress::Progress;
+use crate::sample_problem::SampleProblemFunction;
 use crate::samples;
 use crate::select_from::SelectFrom;
 
@@ -63,6 +64,7 @@ impl Engine {
         }
         ctx.register_udtf("selectors", Arc::new(SelectorsFunction::new(Arc::clone(&registry))));
         ctx.register_udtf("selector_options", Arc::new(SelectorOptionsFunction::new(Arc::clone(&registry))));
+        ctx.register_udtf("sample_problem", Arc::new(SampleProblemFunction));
         ctx.register_relation_planner(Arc::new(SelectPlanner::new(registry)))?;
         if self.samples {
             samples::register(ctx)?;

@@ -34,6 +34,7 @@ mod pass;
 mod planner;
 mod progress;
 mod question;
+mod sample_problem;
 mod samples;
 mod select_from;
 pub mod shell;

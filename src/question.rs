@@ -31,7 +31,7 @@ impl Question {
             check_option(&spec, name)?;
             if let Some(result) = common.set(name, value) {
                 result?;
-            } else if spec.table.is_none_or(|(table, _)| table != name) {
+            } else if (spec.options)().iter().any(|option| option.name == name) {
                 own.insert(name.clone(), value.clone());
             }
         }
@@ -40,6 +40,17 @@ impl Question {
             Work::Report(report) => (Reads::Rows, answer::fields(&report.columns())),
         };
         Ok(Self { spec, common, reads, fields, own })
+    }
+
+    /// Adds the groups that the selector's own options make of the columns.
+    pub(crate) fn group(&mut self, features: &[String]) -> Result<()> {
+        let Work::Select(selector) = (self.spec.build)(&self.own)? else { return Ok(()) };
+        let groups = selector.groups(features)?;
+        if !groups.is_empty() && !self.common.groups.is_empty() {
+            return Err(Error::call("`groups` cannot be given beside an option that groups the columns itself; leave one out"));
+        }
+        self.common.groups.extend(groups);
+        Ok(())
     }
 
     /// The columns of the answer, from data that has been read.

@@ -55,15 +55,19 @@ mod report;
 mod reports;
 mod rows;
 mod run;
+mod sample_problem;
 #[doc(hidden)]
 pub mod selector;
 mod selectors;
 mod split;
 pub mod testing;
+mod windows;
 
 pub use common::{Common, Nulls, Reading, Shown, Task};
 pub use error::{Error, Kind, Result, did_you_mean, name_list};
 pub use math::tiles::Tiles;
+#[doc(hidden)]
+pub use models::metric::Metric;
 pub use moments::{Gram, Moments};
 pub use options::{Check, Count, OptionSpec, OptionType, Options, Settings};
 pub use pass::Pass;
@@ -75,7 +79,10 @@ pub use registry::{reports, selectors};
 pub use report::{Kind as ColumnKind, Report, Values};
 pub use rows::{Coding, Origin, Rows, RowsBuilder};
 pub use run::{Random, Run};
+pub use sample_problem::{SAMPLE_PROBLEMS, SampleOptions, SampleProblem};
 pub use selector::{Declared, Labels, Reads, Selector, Spec, Work};
+#[doc(hidden)]
+pub use selectors::neural_greedy_pursuit::ssfn_on_other_rows;
 #[doc(hidden)]
 pub use serde;
 pub use serde_json::Value;

@@ -4,7 +4,10 @@ use crate::baselines::{
     batch_attention::BatchAttention, correlation::Correlation, group_lasso::GroupLasso, lasso::Lasso, random_forest::RandomForest,
 };
 use crate::reports::{evaluate::Evaluate, marginal_gains::MarginalGains};
-use crate::selectors::{omp::Omp, sequential_attention::SequentialAttention, sequential_lasso::SequentialLasso};
+use crate::selectors::{
+    neural_greedy_pursuit::NeuralGreedyPursuit, omp::Omp, sequential_attention::SequentialAttention,
+    sequential_lasso::SequentialLasso,
+};
 
 /// Every selector that ships with Pursuit, in the order in which `selectors()` lists them.
 pub fn selectors() -> Vec<Spec> {
@@ -12,6 +15,7 @@ pub fn selectors() -> Vec<Spec> {
         Omp::spec(),
         SequentialLasso::spec(),
         SequentialAttention::spec(),
+        NeuralGreedyPursuit::spec(),
         Lasso::spec(),
         Correlation::spec(),
         GroupLasso::spec(),

@@ -1,9 +1,16 @@
+use std::collections::BTreeMap;
+
 use crate::{Common, Error, OptionSpec, Options, Pass, Plan, Problem, Ranking, Report, Result, Run, Settings};
 
 /// The contract: from a checked problem to a ranking. Everything else is derived from the declaration.
 pub trait Selector: Send + Sync {
     /// What it must be given, which its options may decide.
     fn reads(&self) -> Reads;
+
+    /// Groups that its own options make of the columns, such as the windows of an image. They join those that the user gave.
+    fn groups(&self, _features: &[String]) -> Result<BTreeMap<String, Vec<String>>> {
+        Ok(BTreeMap::new())
+    }
 
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking>;
 
@@ -59,7 +66,10 @@ impl Spec {
 
     /// Every option that the function takes: its own, its second table, and the common ones.
     pub fn all_options(&self) -> Vec<OptionSpec> {
-        let table = self.table.map(|(name, description)| OptionSpec {
+        let own = (self.options)();
+        // An option of its own may also be a table, and says so itself.
+        let table = self.table.filter(|(name, _)| own.iter().all(|option| option.name != *name));
+        let table = table.map(|(name, description)| OptionSpec {
             name,
             kind: "table",
             default: "NULL".into(),
@@ -67,7 +77,7 @@ impl Spec {
             description: description.into(),
         });
         let common = Common::specs().into_iter().filter(|option| self.is_selector() || !FOR_RANKINGS.contains(&option.name));
-        (self.options)().into_iter().chain(table).chain(common).collect()
+        own.into_iter().chain(table).chain(common).collect()
     }
 
     /// The first line of the documentation, without its full stop.

@@ -53,7 +53,7 @@ impl Split {
 }
 
 /// The rows of each class; of numbers, all together.
-fn parts(rows: &Rows) -> Vec<Vec<usize>> {
+pub(crate) fn parts(rows: &Rows) -> Vec<Vec<usize>> {
     match &rows.label {
         Label::Numbers => vec![(0..rows.rows()).collect()],
         Label::Classes(classes) => {

@@ -163,6 +163,12 @@ impl Table {
         both.expect("the test's table is in order")
     }
 
+    /// A question put to the first `own` rows, and the others measured against them.
+    pub fn problem_and_others(&self, label: &[f64], own: usize) -> (Problem, Rows) {
+        let (rows, others) = self.split_rows(label, own);
+        (self.ask(Data::Rows(rows), Labels::Any).expect("the test's table is in order"), others)
+    }
+
     /// The table with its columns in another order.
     pub fn permuted(&self, order: &[usize]) -> Self {
         Self { columns: order.iter().map(|at| self.columns[*at].clone()).collect(), ..self.clone() }

@@ -18,10 +18,12 @@ pub(crate) struct Examples<'a> {
     pub targets: &'a [f64],
     /// One for each row; empty when all are 1.
     pub weights: &'a [f64],
+    /// Penalty `½ ridge ‖β‖²`, for each unit of weight of the rows. Some of it keeps separable classes finite.
+    pub ridge: f64,
 }
 
-/// Penalty `½ ridge ‖β‖²` as a share of the weight of all rows: just enough to keep separable classes finite.
-const RIDGE: f64 = 1e-6;
+/// Just enough of a penalty.
+pub(crate) const SLIGHT: f64 = 1e-6;
 const STEPS_MAX: usize = 500;
 /// Rows whose sums are taken together, in an order that does not depend on threads.
 const BAND: usize = 1024;
@@ -38,7 +40,7 @@ impl Examples<'_> {
     pub(crate) fn fit(&self, start: &[f64], accuracy: f64, run: &Run) -> Result<Vec<f64>> {
         let (p, c) = (self.inputs, self.classes);
         let total: f64 = (0..self.targets.len()).map(|row| self.weight(row)).sum();
-        let ridge = RIDGE * total;
+        let ridge = self.ridge * total;
         let products = self.in_bands(p * p, |rows, sums| multiply_band(self, rows, sums));
         // Rounding may leave equal columns without a positive pivot; a larger ridge bounds the curvature as well.
         let factor = [1.0, 1e3, 1e6].iter().find_map(|more| {
@@ -166,12 +168,12 @@ mod tests {
             })
             .collect();
         let weights: Vec<f64> = (0..rows).map(|row| 1.0 + (row % 3) as f64).collect();
-        let examples = Examples { design: &design, inputs, classes, targets: &targets, weights: &weights };
+        let examples = Examples { design: &design, inputs, classes, targets: &targets, weights: &weights, ridge: SLIGHT };
         let beta = examples.fit(&[0.0; 12], 1e-7, &Run::default()).unwrap();
         let gradient = examples.in_bands(12, |rows, sums| differentiate_band(&examples, &beta, rows, sums));
         let total: f64 = weights.iter().sum();
         for (g, b) in gradient.iter().zip(&beta) {
-            assert!((g + RIDGE * total * b).abs() < 1e-4 * total, "{gradient:?}");
+            assert!((g + SLIGHT * total * b).abs() < 1e-4 * total, "{gradient:?}");
         }
         assert!(beta.iter().any(|b| b.abs() > 0.5));
     }
@@ -180,7 +182,7 @@ mod tests {
     fn separable_classes_stay_finite() {
         let design: Vec<f64> = (0..40).flat_map(|row| [1.0, f64::from(row) - 19.5]).collect();
         let targets: Vec<f64> = (0..40).map(|row| f64::from(row >= 20)).collect();
-        let examples = Examples { design: &design, inputs: 2, classes: 2, targets: &targets, weights: &[] };
+        let examples = Examples { design: &design, inputs: 2, classes: 2, targets: &targets, weights: &[], ridge: SLIGHT };
         let beta = examples.fit(&[0.0; 4], 1e-7, &Run::default()).unwrap();
         assert!(beta.iter().all(|b| b.is_finite() && b.abs() < 1e3));
         let mut probabilities = [0.0; 2];

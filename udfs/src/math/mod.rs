@@ -8,6 +8,7 @@ pub(crate) mod logistic;
 pub(crate) mod nnls;
 pub(crate) mod products;
 pub(crate) mod pursuit;
+pub(crate) mod strips;
 pub mod tiles;
 
 /// Scores this close, relative to the larger, are a tie; ties go to the lower index.

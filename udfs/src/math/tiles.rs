@@ -7,10 +7,10 @@
 use rayon::prelude::*;
 
 /// Columns in a strip.
-const WIDTH: usize = 12;
+pub(crate) const WIDTH: usize = 12;
 /// Rows packed at a time: two strips of them fit into a first-level cache, the strips of some 800 columns into a second-level one.
-const ROWS: usize = 128;
-const TILE: usize = WIDTH * WIDTH;
+pub(crate) const ROWS: usize = 128;
+pub(crate) const TILE: usize = WIDTH * WIDTH;
 /// Numbers in a cache line.
 const LINE: usize = 8;
 /// Columns from which on a block is worth waking another thread for.
@@ -99,10 +99,10 @@ impl Tiles {
     }
 }
 
-type Kernel = fn(&[f64], &[f64], &mut [f64; TILE]);
+pub(crate) type Kernel = fn(&[f64], &[f64], &mut [f64; TILE]);
 
 /// The fastest kernel for this processor.
-fn kernel() -> Kernel {
+pub(crate) fn kernel() -> Kernel {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
         // SAFETY: the processor has the features that the function was compiled for.

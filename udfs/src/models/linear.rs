@@ -1,7 +1,7 @@
 //! Least squares and logistic regression as judges of a set of columns.
 
 use crate::math::cholesky::Cholesky;
-use crate::math::logistic::Examples;
+use crate::math::logistic::{Examples, SLIGHT};
 use crate::models::judge::{Verdict, judge};
 use crate::models::samples::{Inputs, Loss, Samples};
 use crate::{Result, Run};
@@ -52,7 +52,8 @@ pub(crate) fn logistic(inputs: &Inputs, train: &Samples, test: &[&Samples], run:
     let (classes, count) = (inputs.loss.outputs().max(2), inputs.columns.len() + 1);
     let design = design(train, count);
     let targets: Vec<f64> = train.targets.iter().map(|class| f64::from(*class)).collect();
-    let examples = Examples { design: &design, inputs: count, classes, targets: &targets, weights: &train.weights };
+    let examples =
+        Examples { design: &design, inputs: count, classes, targets: &targets, weights: &train.weights, ridge: SLIGHT };
     let beta = examples.fit(&vec![0.0; count * classes], ACCURACY, run)?;
     let answer = |samples: &&Samples| {
         let mut odds = vec![0.0; classes];

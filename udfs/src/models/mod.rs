@@ -1,11 +1,54 @@
-//! Networks: what the neural selectors train, and what judges a selection.
+//! What selectors train: networks, and predictors that are asked, again and again, how well they would do with one feature more.
 
 pub(crate) mod attender;
 pub(crate) mod candidates;
 pub(crate) mod ground;
 pub(crate) mod judge;
 pub(crate) mod linear;
+pub(crate) mod logistic;
+pub(crate) mod metric;
 pub(crate) mod mlp;
 pub(crate) mod penalty;
+pub(crate) mod refit;
+pub(crate) mod sample;
 pub(crate) mod samples;
+pub(crate) mod smart;
+pub(crate) mod ssfn;
+pub(crate) mod trained;
 pub(crate) mod training;
+
+use crate::{Result, Run};
+use metric::Tally;
+
+/// A predictor with the features that it has been given so far.
+pub(crate) trait Predictor<'a>: Send + Sync {
+    /// Makes ready to judge units of so many columns.
+    fn stage(&self, width: usize) -> Box<dyn Stage + '_>;
+
+    /// A smaller predictor that tells promising units from the others for less, if there is one.
+    fn sketch(&self) -> Option<Box<dyn Predictor<'a> + 'a>> {
+        None
+    }
+
+    /// Fits with one unit more, tunes itself to that, and says how well it does. The unit is not kept.
+    fn fit(&mut self, unit: &[usize], run: &Run) -> Result<Fitted>;
+
+    /// Keeps a unit.
+    fn keep(&mut self, unit: &[usize]);
+
+    /// A copy, for looking ahead.
+    fn copy(&self) -> Box<dyn Predictor<'a> + 'a>;
+}
+
+/// A predictor ready to judge the candidates of one step. Shared by threads.
+pub(crate) trait Stage: Sync {
+    /// The squared error on the rows held out, had the predictor this unit too.
+    fn loss(&self, unit: &[usize], run: &Run) -> Result<f64>;
+}
+
+/// How well a predictor does, on the rows that it learnt from and on those held out.
+#[derive(Debug, Clone)]
+pub(crate) struct Fitted {
+    pub train: Tally,
+    pub valid: Tally,
+}

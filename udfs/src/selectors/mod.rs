@@ -1,3 +1,4 @@
+pub mod neural_greedy_pursuit;
 pub mod omp;
 pub mod sequential_attention;
 pub mod sequential_lasso;

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use crate::math::argmax;
-use crate::math::logistic::Examples;
+use crate::math::logistic::{Examples, SLIGHT};
 use crate::models::candidates::Candidates;
 use crate::models::ground::explain_order;
 use crate::{Data, Error, Label, Problem, Ranking, Result, Rows, Run};
@@ -97,7 +97,7 @@ impl<'a> Pursuit<'a> {
     fn fit(&mut self, run: &Run) -> Result<()> {
         let inputs = self.columns.len() + 1;
         let Rows { targets, weights, .. } = self.rows;
-        let examples = Examples { design: &self.design, inputs, classes: self.classes, targets, weights };
+        let examples = Examples { design: &self.design, inputs, classes: self.classes, targets, weights, ridge: SLIGHT };
         self.beta = examples.fit(&self.beta, ACCURACY, run)?;
         let mut errors = vec![0.0; targets.len() * self.classes];
         let rows = errors.par_chunks_mut(self.classes).zip(self.design.par_chunks(inputs));

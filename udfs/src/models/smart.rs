@@ -1,0 +1,145 @@
+//! smartcore's predictors: nearest neighbours, support vectors, a forest, a tree.
+
+use smartcore::ensemble::random_forest_classifier::{RandomForestClassifier, RandomForestClassifierParameters};
+use smartcore::ensemble::random_forest_regressor::{RandomForestRegressor, RandomForestRegressorParameters};
+use smartcore::error::Failed;
+use smartcore::linalg::basic::matrix::DenseMatrix;
+use smartcore::neighbors::knn_classifier::{KNNClassifier, KNNClassifierParameters};
+use smartcore::neighbors::knn_regressor::{KNNRegressor, KNNRegressorParameters};
+use smartcore::svm::Kernels;
+use smartcore::svm::svc::{SVC, SVCParameters};
+use smartcore::svm::svr::{SVR, SVRParameters};
+use smartcore::tree::decision_tree_classifier::{DecisionTreeClassifier, DecisionTreeClassifierParameters};
+use smartcore::tree::decision_tree_regressor::{DecisionTreeRegressor, DecisionTreeRegressorParameters};
+
+use super::refit::Learner;
+use super::sample::Sample;
+use crate::{Error, Result, Run};
+
+/// One of smartcore's predictors.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Smart {
+    Knn { neighbors: usize },
+    Svm,
+    Forest { trees: usize, seed: u64 },
+    Tree,
+}
+
+impl Learner for Smart {
+    fn predict(&self, sample: &Sample, columns: &[usize], learn: &[usize], rows: &[usize], _: &Run) -> Result<Vec<Vec<f64>>> {
+        let known: Vec<f64> = learn.iter().map(|row| sample.targets[*row]).collect();
+        let said = |predicted: Vec<f64>| predicted.into_iter().map(|value| one(sample, value)).collect();
+        // One value throughout is its own prediction; smartcore's classifiers would refuse it.
+        if known.iter().all(|value| *value == known[0]) {
+            return Ok(said(vec![known[0]; rows.len()]));
+        }
+        let predicted = match sample.classes {
+            None => self.regress(sample, columns, learn, rows, known),
+            Some(_) => self.classify(sample, columns, learn, rows, &known),
+        };
+        predicted
+            .map(said)
+            .map_err(|error| Error::data(format!("smartcore's `{}` on {} rows: {}", self.name(), learn.len(), reason(&error))))
+    }
+}
+
+impl Smart {
+    fn name(&self) -> &'static str {
+        match self {
+            Smart::Knn { .. } => "knn",
+            Smart::Svm => "svm",
+            Smart::Forest { .. } => "forest",
+            Smart::Tree => "tree",
+        }
+    }
+
+    fn regress(
+        &self,
+        sample: &Sample,
+        columns: &[usize],
+        learn: &[usize],
+        rows: &[usize],
+        y: Vec<f64>,
+    ) -> Result<Vec<f64>, Failed> {
+        let (x, asked) = (matrix(sample, columns, learn)?, matrix(sample, columns, rows)?);
+        match *self {
+            Smart::Knn { neighbors } => {
+                KNNRegressor::fit(&x, &y, KNNRegressorParameters::default().with_k(neighbors.min(learn.len())))?.predict(&asked)
+            }
+            Smart::Svm => {
+                // Its width of indifference supposes a label of unit variance.
+                let mean = y.iter().sum::<f64>() / y.len() as f64;
+                let scale = (y.iter().map(|y| (y - mean).powi(2)).sum::<f64>() / y.len() as f64).sqrt();
+                let y: Vec<f64> = y.iter().map(|y| (y - mean) / scale).collect();
+                let parameters = SVRParameters::default().with_kernel(radial(columns));
+                let predicted = SVR::fit(&x, &y, &parameters)?.predict(&asked)?;
+                Ok(predicted.into_iter().map(|y| mean + scale * y).collect())
+            }
+            Smart::Forest { trees, seed } => {
+                let parameters = RandomForestRegressorParameters::default().with_n_trees(trees).with_seed(seed);
+                RandomForestRegressor::fit(&x, &y, parameters)?.predict(&asked)
+            }
+            Smart::Tree => {
+                let parameters = DecisionTreeRegressorParameters { seed: Some(0), min_samples_leaf: LEAF, ..Default::default() };
+                DecisionTreeRegressor::fit(&x, &y, parameters)?.predict(&asked)
+            }
+        }
+    }
+
+    fn classify(
+        &self,
+        sample: &Sample,
+        columns: &[usize],
+        learn: &[usize],
+        rows: &[usize],
+        y: &[f64],
+    ) -> Result<Vec<f64>, Failed> {
+        let (x, asked) = (matrix(sample, columns, learn)?, matrix(sample, columns, rows)?);
+        let y: Vec<i32> = y.iter().map(|class| *class as i32).collect();
+        let numbers = |classes: Vec<i32>| classes.into_iter().map(f64::from).collect();
+        match *self {
+            Smart::Knn { neighbors } => {
+                let parameters = KNNClassifierParameters::default().with_k(neighbors.min(learn.len()));
+                KNNClassifier::fit(&x, &y, parameters)?.predict(&asked).map(numbers)
+            }
+            Smart::Svm => {
+                let parameters = SVCParameters::default().with_kernel(radial(columns)).with_seed(Some(0));
+                SVC::fit(&x, &y, &parameters)?.predict(&asked)
+            }
+            Smart::Forest { trees, seed } => {
+                let parameters = RandomForestClassifierParameters::default().with_n_trees(trees.min(1000) as u16).with_seed(seed);
+                RandomForestClassifier::fit(&x, &y, parameters)?.predict(&asked).map(numbers)
+            }
+            Smart::Tree => {
+                let parameters = DecisionTreeClassifierParameters { seed: Some(0), min_samples_leaf: LEAF, ..Default::default() };
+                DecisionTreeClassifier::fit(&x, &y, parameters)?.predict(&asked).map(numbers)
+            }
+        }
+    }
+}
+
+/// Fewest rows of a leaf of a tree: one alone with a row apiece only remembers.
+const LEAF: usize = 5;
+
+/// The radial kernel, as wide as the number of columns asks for.
+fn radial(columns: &[usize]) -> Kernels {
+    Kernels::rbf().with_gamma(1.0 / columns.len().max(1) as f64)
+}
+
+fn matrix(sample: &Sample, columns: &[usize], rows: &[usize]) -> Result<DenseMatrix<f64>, Failed> {
+    let values = columns.iter().flat_map(|column| rows.iter().map(|row| sample.columns[*column][*row])).collect();
+    DenseMatrix::new(rows.len(), columns.len(), values, true)
+}
+
+/// A number or a class as the label's columns, centred.
+fn one(sample: &Sample, value: f64) -> Vec<f64> {
+    let Some(classes) = sample.classes else { return vec![value - sample.offsets[0]] };
+    let first = usize::from(classes == 2);
+    let columns = sample.offsets.iter().enumerate();
+    columns.map(|(at, offset)| f64::from(value as usize == at + first) - offset).collect()
+}
+
+/// smartcore's message without its line breaks.
+fn reason(error: &Failed) -> String {
+    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+}
