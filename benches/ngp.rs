@@ -1,6 +1,7 @@
 //! Neural greedy pursuit: what it finds, and how fast. `benches/ngp.sh` runs it with its data and its rival.
 //!
 //!     ngp recovery                       made-up problems: false and missed features, errors, thresholds
+//!     ngp missed NAME ROWS RUNS OPTIONS  one of them, with options in JSON: what is missed, in which runs
 //!     ngp boston TABLE                   with 100 noise columns: false features, error on rows of its own
 //!     ngp mnist TRAIN TEST               windows of pixels: test accuracy
 //!     ngp speed PYTHON SCRIPT            against numpy in the same run
@@ -17,6 +18,9 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["recovery"] => recovery(),
+        ["missed", name, rows, runs, options] => {
+            missed(name, rows.parse().expect("rows"), runs.parse().expect("runs"), options);
+        }
         ["boston", table] => boston(&read(table)),
         ["mnist", train, test] => mnist(&read(train), &read(test)),
         ["speed", python, script] => speed(python, script),
@@ -43,12 +47,15 @@ fn made_up(name: &str, rows: usize, seed: u64, k: Count) -> Problem {
     table.problem_of_rows(label)
 }
 
+fn is_noise(name: &str) -> bool {
+    name.starts_with("noise")
+}
+
 /// Shares of false and of missed features.
 fn rates(problem: &Problem, ranking: &Ranking) -> (f64, f64) {
-    let is_false = |name: &str| name.starts_with("noise");
-    let there = problem.units.iter().filter(|unit| !is_false(&unit.name)).count() as f64;
+    let there = problem.units.iter().filter(|unit| !is_noise(&unit.name)).count() as f64;
     let found = ranking.choices.len() as f64;
-    let wrong = ranking.choices.iter().filter(|choice| is_false(&problem.units[choice.unit].name)).count() as f64;
+    let wrong = ranking.choices.iter().filter(|choice| is_noise(&problem.units[choice.unit].name)).count() as f64;
     (wrong / found, (there - (found - wrong)) / there)
 }
 
@@ -91,6 +98,27 @@ fn recovery() {
             println!("{name:<28} {rows:>5}          {:>6.4}  {:>2}/{all}", mean.1, mean.2);
         }
     }
+}
+
+/// The number of features is known.
+fn missed(name: &str, rows: usize, runs: u64, options: &str) {
+    let (mut sum, mut exact, mut seconds) = (0.0, 0, 0.0);
+    for run in 0..runs {
+        let features = made_up(name, rows, 1000 + run, Count::Auto).units.iter().filter(|unit| !is_noise(&unit.name)).count();
+        let problem = made_up(name, rows, 1000 + run, Count::Exactly(features));
+        let start = Instant::now();
+        let ranking = select(&problem, options, run);
+        seconds += start.elapsed().as_secs_f64();
+        let missed = rates(&problem, &ranking).1;
+        sum += missed;
+        exact += usize::from(missed == 0.0);
+        if missed > 0.0 {
+            let names: Vec<&str> = ranking.units().iter().map(|unit| &problem.units[*unit].name[..]).collect();
+            println!("run {run}: {}", names.join(", "));
+        }
+    }
+    let mean = sum / runs as f64;
+    println!("{name}, {rows} rows, {options}: missed {mean:.4}, exact {exact}/{runs}, {:.3} s a run", seconds / runs as f64);
 }
 
 /// Columns, the label last.

@@ -21,13 +21,7 @@ pub(crate) fn windows(image: &[usize], window: &[usize], features: &[String]) ->
             "`window` must fit into the image of {height} × {width} pixels, got {rows} × {columns}"
         )));
     }
-    if features.len() != height * width {
-        return Err(Error::call(format!(
-            "`image` of {height} × {width} needs {} pixel columns, and there are {} features; pick them with `features` or `exclude`",
-            height * width,
-            features.len()
-        )));
-    }
+    check_pixels(height, width, features.len())?;
     let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (at, name) in features.iter().enumerate() {
         let window = format!("window_{}_{}", at / width / rows, at % width / columns);
@@ -36,7 +30,18 @@ pub(crate) fn windows(image: &[usize], window: &[usize], features: &[String]) ->
     Ok(groups)
 }
 
-fn two_numbers(option: &str, got: &[usize]) -> String {
+/// Every pixel must be a column.
+pub(crate) fn check_pixels(height: usize, width: usize, features: usize) -> Result<()> {
+    if features == height * width {
+        return Ok(());
+    }
+    Err(Error::call(format!(
+        "`image` of {height} × {width} needs {} pixel columns, and there are {features} features; pick them with `features` or `exclude`",
+        height * width
+    )))
+}
+
+pub(crate) fn two_numbers(option: &str, got: &[usize]) -> String {
     let got: Vec<String> = got.iter().map(usize::to_string).collect();
     format!("`{option}` must be two numbers, rows and columns, got [{}]", got.join(", "))
 }

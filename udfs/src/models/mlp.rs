@@ -48,15 +48,15 @@ struct Layer {
 
 /// Parameters with their gradient and Adam's moments.
 #[derive(Debug, Clone)]
-struct Moving {
-    values: Vec<f32>,
-    gradient: Vec<f32>,
-    first: Vec<f32>,
-    second: Vec<f32>,
+pub(crate) struct Moving {
+    pub values: Vec<f32>,
+    pub gradient: Vec<f32>,
+    pub first: Vec<f32>,
+    pub second: Vec<f32>,
 }
 
 impl Moving {
-    fn new(values: Vec<f32>) -> Self {
+    pub fn new(values: Vec<f32>) -> Self {
         let zeros = vec![0.0; values.len()];
         Self { gradient: zeros.clone(), first: zeros.clone(), second: zeros, values }
     }

@@ -2,6 +2,8 @@
 
 pub(crate) mod attender;
 pub(crate) mod candidates;
+pub(crate) mod cnn;
+pub(crate) mod convolution;
 pub(crate) mod ground;
 pub(crate) mod judge;
 pub(crate) mod linear;
@@ -12,6 +14,7 @@ pub(crate) mod penalty;
 pub(crate) mod refit;
 pub(crate) mod sample;
 pub(crate) mod samples;
+pub(crate) mod several;
 pub(crate) mod smart;
 pub(crate) mod ssfn;
 pub(crate) mod trained;

@@ -33,6 +33,14 @@ impl Learner for Smart {
         if known.iter().all(|value| *value == known[0]) {
             return Ok(said(vec![known[0]; rows.len()]));
         }
+        // smartcore 0.7 cuts the rows that its support vectors keep to as many values as there are rows, and panics on others.
+        if matches!(self, Smart::Svm) && columns.len() > learn.len() {
+            return Err(Error::data(format!(
+                "smartcore's `svm` takes no more columns than rows, and {} rows are learnt from with {} columns; use fewer, or predictor 'knn', 'forest' or 'tree'",
+                learn.len(),
+                columns.len()
+            )));
+        }
         let predicted = match sample.classes {
             None => self.regress(sample, columns, learn, rows, known),
             Some(_) => self.classify(sample, columns, learn, rows, &known),
@@ -142,4 +150,48 @@ fn one(sample: &Sample, value: f64) -> Vec<f64> {
 /// smartcore's message without its line breaks.
 fn reason(error: &Failed) -> String {
     error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Task;
+    use crate::models::sample::Holding;
+    use crate::testing::Table;
+
+    fn sample(task: Task) -> Sample {
+        let table = Table { task: Some(task), ..Table::random(24, 40, 2) };
+        let label: Vec<f64> = (0..24).map(|row| f64::from(table.column(3)[row] > 0.0)).collect();
+        Sample::new(&table.problem_of_rows(&label), Holding::Share(0.25), &Run::new(0)).unwrap()
+    }
+
+    /// More columns than rows: support vectors alone cannot take them, and say so.
+    #[test]
+    fn fewer_rows_than_columns() {
+        for task in [Task::Regression, Task::Classification] {
+            let sample = sample(task);
+            let (learn, rows): (Vec<usize>, Vec<usize>) = (sample.learnt_rows(0), sample.held_out_rows(0).collect());
+            let predict = |smart: Smart, columns: usize| {
+                smart.predict(&sample, &(0..columns).collect::<Vec<_>>(), &learn, &rows, &Run::new(0))
+            };
+            let able = [Smart::Knn { neighbors: 3 }, Smart::Forest { trees: 5, seed: 1 }, Smart::Tree];
+            for predictions in able.map(|smart| predict(smart, 40)).into_iter().chain([predict(Smart::Svm, learn.len())]) {
+                let predictions = predictions.unwrap();
+                assert!(predictions.len() == rows.len() && predictions.iter().flatten().all(|value| value.is_finite()));
+            }
+            assert_eq!(
+                predict(Smart::Svm, 19).unwrap_err().to_string(),
+                "smartcore's `svm` takes no more columns than rows, and 18 rows are learnt from with 19 columns; use fewer, or predictor 'knn', 'forest' or 'tree'"
+            );
+        }
+    }
+
+    /// What smartcore refuses is reported as its own refusal.
+    #[test]
+    fn a_limit_of_smartcore_is_named_as_its_own() {
+        let sample = sample(Task::Regression);
+        let none = Smart::Knn { neighbors: 0 }.predict(&sample, &[0], &sample.learnt_rows(0), &[0], &Run::new(0));
+        let message = none.unwrap_err().to_string();
+        assert!(message.starts_with("smartcore's `knn` on 18 rows: ") && !message.contains('\n'), "{message}");
+    }
 }

@@ -4,23 +4,26 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rayon::prelude::*;
 
 use crate::math::TIE;
+use crate::models::cnn::{Convolutional, SIDE_MIN};
 use crate::models::logistic::Logistic;
 use crate::models::metric::{Metric, Tally, decibel};
 use crate::models::refit::Refit;
 use crate::models::sample::{Holding, Sample};
+use crate::models::several::Several;
 use crate::models::smart::Smart;
 use crate::models::ssfn::{Readout, Ssfn};
 use crate::models::trained::Trained;
 use crate::models::{Fitted, Predictor};
 use crate::options::show;
-use crate::windows::windows;
-use crate::{Check, Choice, Error, Problem, Ranking, Reads, Result, Run, Selector, Value, choice, selector};
+use crate::windows::{check_pixels, two_numbers, windows};
+use crate::{Check, Choice, Data, Error, Problem, Ranking, Reads, Result, Run, Selector, Value, choice, selector};
 
 choice! {
     /// What is trained.
     pub enum Predicting {
         Ssfn = "ssfn",
         Mlp = "mlp",
+        Cnn = "cnn",
         Linear = "linear",
         Logistic = "logistic",
         Knn = "knn",
@@ -43,7 +46,7 @@ selector! {
     /// learnt from and on those held out; both belong to the pursuit, which has looked at them, so keep rows of your own for a verdict.
     /// With several predictors each step takes the best, and `reason` names it.
     ///
-    /// Predictors: 'ssfn' is a network of random neurons whose readout is learnt in closed form; 'mlp' is a trained one; 'linear' is least squares; 'logistic' is for classes;
+    /// Predictors: 'ssfn' is a network of random neurons whose readout is learnt in closed form; 'mlp' is a trained one, 'cnn' one of filters, for classes of images; 'linear' is least squares; 'logistic' is for classes;
     /// 'knn', 'svm', 'forest' and 'tree' are smartcore's. Only ssfn and linear judge a candidate without a fit from the beginning.
     ///
     /// Cost of a step with ssfn: `candidates × rows × (neurons + chosen)²` multiplications, in parallel over candidates.
@@ -73,6 +76,8 @@ selector! {
         metric: Metric = Metric::Auto;
         /// Random neurons of ssfn.
         neurons: usize = 100, Check::Between(1.0, 10000.0);
+        /// Networks of ssfn, alike but for their random neurons, whose errors are averaged.
+        networks: usize = 1, Check::Between(1.0, 100.0);
         /// How the readout of ssfn is kept small: by a ridge, or by a bound on its length as in the paper.
         readout: Readout = Readout::Ridge;
         /// Ridge of ssfn, as a share of each hidden column's variance. NULL: what does best on the rows held out, chosen after each step.
@@ -81,13 +86,13 @@ selector! {
         shortlist: f64 = 0.05, Check::Between(0.0, 1.0);
         /// Neurons of the hidden layers of mlp.
         hidden: Vec<usize> = vec![100], Check::Between(1.0, 4096.0);
-        /// Passes over the rows in which mlp is trained.
+        /// Passes over the rows in which mlp and cnn are trained.
         epochs: usize = 10, Check::Between(1.0, 100000.0);
         /// Neighbours that knn asks.
         neighbors: usize = 5, Check::Between(1.0, 10000.0);
         /// Trees of forest.
         trees: usize = 30, Check::Between(1.0, 1000.0);
-        /// Rows and columns of an image whose pixels, row by row, are the features; with `window`.
+        /// Rows and columns of an image whose pixels, row by row, are the features; with `window`, or for cnn.
         image: Vec<usize> = Vec::new(), Check::AtLeast(1.0);
         /// Rows and columns of the windows in which the pixels of `image` are chosen. A window is named by its place: window_0_1 is the second of the first row.
         window: Vec<usize> = Vec::new(), Check::AtLeast(1.0);
@@ -107,15 +112,23 @@ impl Selector for NeuralGreedyPursuit {
     }
 
     fn groups(&self, features: &[String]) -> Result<BTreeMap<String, Vec<String>>> {
+        if self.predictor.contains(&Predicting::Cnn) {
+            let (height, width) = self.sides()?;
+            // To cnn the image alone says enough: its pixels are chosen one by one.
+            if self.window.is_empty() {
+                return check_pixels(height, width, features.len()).map(|()| BTreeMap::new());
+            }
+        }
         windows(&self.image, &self.window, features)
     }
 
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
         let sample = self.sample(problem, run)?;
         self.check(&sample)?;
+        let cnn = if self.predictor.contains(&Predicting::Cnn) { Some(self.cnn(problem)?) } else { None };
         let limit = problem.k.unwrap_or(problem.units.len());
         let eta = self.eta.or(if problem.k.is_none() { Some(ETA) } else { None });
-        let mut pursuit = Pursuit::new(self, problem, &sample, limit, run);
+        let mut pursuit = Pursuit::new(self, problem, &sample, cnn, limit, run);
         for unit in &problem.must_include {
             pursuit.tell()?;
             let step = pursuit.fit(*unit)?;
@@ -166,27 +179,21 @@ impl NeuralGreedyPursuit {
                 Some(classes) => format!("{classes} classes"),
             };
             let fits = |predictor: Predicting| match predictor {
-                Predicting::Logistic => is_class,
+                Predicting::Cnn | Predicting::Logistic => is_class,
                 Predicting::Svm => sample.classes.is_none_or(|classes| classes <= 2),
                 _ => true,
             };
             let weighs = |predictor: Predicting| {
                 !sample.is_weighted
-                    || matches!(predictor, Predicting::Ssfn | Predicting::Mlp | Predicting::Linear | Predicting::Logistic)
+                    || !matches!(predictor, Predicting::Knn | Predicting::Svm | Predicting::Forest | Predicting::Tree)
             };
+            let has_image = !self.image.is_empty();
+            let can = |other: Predicting| fits(other) && weighs(other) && (has_image || other != Predicting::Cnn);
             if !fits(*predictor) {
-                return Err(Error::data(format!(
-                    "predictor {} cannot predict {what}; {} can",
-                    word(*predictor),
-                    names(|other| fits(other) && weighs(other))
-                )));
+                return Err(Error::data(format!("predictor {} cannot predict {what}; {} can", word(*predictor), names(can))));
             }
             if !weighs(*predictor) {
-                return Err(Error::call(format!(
-                    "predictor {} knows no weights; {} do",
-                    word(*predictor),
-                    names(|other| fits(other) && weighs(other))
-                )));
+                return Err(Error::call(format!("predictor {} knows no weights; {} do", word(*predictor), names(can))));
             }
         }
         if self.metric == Metric::Accuracy && !is_class {
@@ -195,13 +202,43 @@ impl NeuralGreedyPursuit {
         Ok(())
     }
 
-    fn predictors<'a>(&self, sample: &'a Sample, run: &Run) -> Vec<Box<dyn Predictor<'a> + 'a>> {
+    /// Rows and columns of the image that cnn sees.
+    fn sides(&self) -> Result<(usize, usize)> {
+        match self.image[..] {
+            [] => Err(Error::call("predictor 'cnn' needs `image`: the rows and columns of the image, such as [28, 28]")),
+            [height, width] if height.min(width) < SIDE_MIN => Err(Error::call(format!(
+                "`image` must be {SIDE_MIN} × {SIDE_MIN} pixels at least for predictor 'cnn', got {height} × {width}"
+            ))),
+            [height, width] => Ok((height, width)),
+            _ => Err(Error::call(two_numbers("image", &self.image))),
+        }
+    }
+
+    /// What cnn must know beside the sample: which column is which pixel.
+    fn cnn(&self, problem: &Problem) -> Result<Convolutional> {
+        let Data::Rows(rows) = &problem.data else { unreachable!("declared to read rows") };
+        let (height, width) = self.sides()?;
+        check_pixels(height, width, problem.units.iter().map(|unit| unit.features.len()).sum())?;
+        if let Some(unit) = problem.units.iter().find(|unit| unit.columns.iter().any(|column| !rows.design[*column].is_number)) {
+            return Err(Error::data(format!(
+                "predictor 'cnn' reads pixels, and `{}` has texts or flags of NULLs; exclude them, or set nulls => 'mean'",
+                unit.name
+            )));
+        }
+        let pixels = rows.design.iter().map(|column| column.feature).collect();
+        Ok(Convolutional { height, width, epochs: self.epochs, pixels })
+    }
+
+    fn predictors<'a>(&self, sample: &'a Sample, cnn: Option<Convolutional>, run: &Run) -> Vec<Box<dyn Predictor<'a> + 'a>> {
         let seed = run.random("forest", 0).next_u64();
         let make = |predictor: &Predicting| -> Box<dyn Predictor<'a> + 'a> {
             match predictor {
-                Predicting::Ssfn => Box::new(Ssfn::new(sample, self.neurons, self.readout, self.ridge, run)),
+                Predicting::Ssfn => Box::new(Several::new(self.networks, run, |run| {
+                    Ssfn::new(sample, self.neurons, self.readout, self.ridge, run)
+                })),
                 Predicting::Linear => Box::new(Ssfn::linear(sample, run)),
                 Predicting::Mlp => Box::new(Refit::new(sample, Trained::new(self.hidden.clone(), self.epochs))),
+                Predicting::Cnn => Box::new(Refit::new(sample, cnn.clone().expect("it was made, because it is on the list"))),
                 Predicting::Logistic => Box::new(Refit::new(sample, Logistic)),
                 Predicting::Knn => Box::new(Refit::new(sample, Smart::Knn { neighbors: self.neighbors })),
                 Predicting::Svm => Box::new(Refit::new(sample, Smart::Svm)),
@@ -220,7 +257,7 @@ fn word(predictor: Predicting) -> String {
 /// `'ssfn', 'knn' and 'tree'`
 fn names(fits: impl Fn(Predicting) -> bool) -> String {
     use Predicting::*;
-    let all = [Ssfn, Mlp, Linear, Logistic, Knn, Svm, Forest, Tree];
+    let all = [Ssfn, Mlp, Cnn, Linear, Logistic, Knn, Svm, Forest, Tree];
     let names: Vec<String> = all.into_iter().filter(|predictor| fits(*predictor)).map(word).collect();
     match names.split_last() {
         Some((last, first)) if !first.is_empty() => format!("{} and {last}", first.join(", ")),
@@ -274,7 +311,14 @@ struct Step {
 }
 
 impl<'a> Pursuit<'a> {
-    fn new(options: &'a NeuralGreedyPursuit, problem: &'a Problem, sample: &'a Sample, limit: usize, run: &'a Run) -> Self {
+    fn new(
+        options: &'a NeuralGreedyPursuit,
+        problem: &'a Problem,
+        sample: &'a Sample,
+        cnn: Option<Convolutional>,
+        limit: usize,
+        run: &'a Run,
+    ) -> Self {
         let (mut train, mut valid) = (Tally::default(), Tally::default());
         let mean = vec![0.0; sample.labels.len()];
         for fit in 0..sample.held_out.len() {
@@ -286,7 +330,7 @@ impl<'a> Pursuit<'a> {
             options,
             run,
             limit,
-            predictors: options.predictors(sample, run),
+            predictors: options.predictors(sample, cnn, run),
             choices: Vec::new(),
             now: Fitted { train, valid },
             is_class: sample.classes.is_some(),
@@ -527,6 +571,68 @@ mod tests {
         }
     }
 
+    /// Images of 8 × 8 of noise, in the third quarter of which there is a bar, upright or lying: no pixel tells, and a network of filters does.
+    fn bars(rows: usize) -> (Table, Vec<f64>) {
+        let mut random = Run::new(5).random("bars", 0);
+        let mut pixels = vec![Vec::new(); 64];
+        for row in 0..rows {
+            let bar = random.below(4);
+            for (pixel, values) in pixels.iter_mut().enumerate() {
+                let (y, x) = (pixel / 8, pixel % 8);
+                let is_bar = y >= 4 && x < 4 && bar == if row % 2 == 0 { y - 4 } else { x };
+                values.push(f64::from(is_bar) + 0.1 * random.normal());
+            }
+        }
+        let mut table = Table { task: Some(crate::Task::Classification), ..Table::new() };
+        let names: Vec<String> = (0..64).map(|pixel| format!("pixel_{pixel:02}")).collect();
+        table = names.iter().zip(&pixels).fold(table, |table, (name, values)| table.numbers(name, values));
+        table.common.groups = windows(&[8, 8], &[4, 4], &names).unwrap();
+        (table.k(1), (0..rows).map(|row| (row % 2) as f64).collect())
+    }
+
+    fn cnn() -> NeuralGreedyPursuit {
+        let predictor = vec![Predicting::Cnn];
+        NeuralGreedyPursuit { predictor, image: vec![8, 8], window: vec![4, 4], validation: Some(0.25), ..Default::default() }
+    }
+
+    #[test]
+    fn filters_find_the_window_with_the_bar() {
+        let (table, label) = bars(160);
+        let problem = table.problem_of_rows(&label);
+        let select = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| cnn().select(&problem, &Run::new(0)).unwrap())
+        };
+        let ranking = select(1);
+        assert_eq!(names(&problem, &ranking), ["window_1_0"]);
+        assert!(ranking.choices[0].valid_score.unwrap() > 0.9, "{:?}", ranking.choices[0]);
+        assert_eq!(select(3), ranking);
+    }
+
+    #[test]
+    fn what_is_no_image_is_refused() {
+        let (table, label) = bars(20);
+        let refused = |table: &Table, label: &[f64], selector: NeuralGreedyPursuit| {
+            selector.select(&table.problem_of_rows(label), &Run::new(0)).unwrap_err().to_string()
+        };
+        let image = |image: &[usize]| NeuralGreedyPursuit { image: image.to_vec(), ..cnn() };
+        assert_eq!(
+            refused(&table, &label, image(&[])),
+            "predictor 'cnn' needs `image`: the rows and columns of the image, such as [28, 28]"
+        );
+        assert_eq!(
+            refused(&table, &label, image(&[2, 32])),
+            "`image` must be 4 × 4 pixels at least for predictor 'cnn', got 2 × 32"
+        );
+        assert!(refused(&table, &label, image(&[8, 9])).starts_with("`image` of 8 × 9 needs 72 pixel columns, and there are 64"));
+        assert!(refused(&table, &label, image(&[64])).starts_with("`image` must be two numbers, rows and columns, got [64]"));
+        let numbers = Table { task: Some(crate::Task::Regression), ..table.clone() };
+        assert_eq!(
+            refused(&numbers, &label, cnn()),
+            "predictor 'cnn' cannot predict numbers; 'ssfn', 'mlp', 'linear', 'knn', 'svm', 'forest' and 'tree' can"
+        );
+    }
+
     #[test]
     fn what_cannot_be_predicted_is_refused_with_what_can() {
         let (table, label) = planted(60, 4, &[1], 0.3, 11);
@@ -580,5 +686,7 @@ mod tests {
         });
         assert_eq!(NeuralGreedyPursuit::default().select(&problem, &run), Err(Error::cancelled()));
         assert_eq!(seen.load(Ordering::Relaxed), 1);
+        let (table, label) = bars(20);
+        assert_eq!(cnn().select(&table.problem_of_rows(&label), &run), Err(Error::cancelled()));
     }
 }
