@@ -25,4 +25,9 @@ if [ $# -eq 3 ]; then
     flat "$3" "$work/test" 10000
     ngp boston "$work/boston"
     ngp mnist "$work/train" "$work/test"
+    { for table in train:"$2" test:"$3"; do
+          echo "CREATE EXTERNAL TABLE mnist_${table%%:*} STORED AS PARQUET LOCATION '$(realpath "${table#*:}")';"
+      done
+      cat "$here/ngp_mnist.sql"; } > "$work/mnist.sql"
+    (cd "$here/.." && cargo run --quiet -- -q -f "$work/mnist.sql")
 fi

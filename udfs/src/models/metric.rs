@@ -48,20 +48,6 @@ impl Tally {
         }
     }
 
-    /// The mean of several predictions of the same rows.
-    pub fn mean(tallies: &[Self]) -> Self {
-        let mean = |of: &dyn Fn(&Self) -> f64| tallies.iter().map(of).sum::<f64>() / tallies.len() as f64;
-        let sides = tallies.first().map_or(0, |tally| tally.sums.len());
-        Self {
-            squared: mean(&|tally| tally.squared),
-            energy: mean(&|tally| tally.energy),
-            weight: mean(&|tally| tally.weight),
-            right: mean(&|tally| tally.right),
-            sums: (0..sides).map(|side| mean(&|tally| tally.sums[side])).collect(),
-            squares: mean(&|tally| tally.squares),
-        }
-    }
-
     /// Σ w ‖t − mean‖², by which errors are judged; of a single row, which has no spread, the square itself.
     pub fn spread(&self) -> f64 {
         let means: f64 = self.sums.iter().map(|sum| sum * sum / self.weight).sum();

@@ -14,7 +14,6 @@ pub(crate) mod penalty;
 pub(crate) mod refit;
 pub(crate) mod sample;
 pub(crate) mod samples;
-pub(crate) mod several;
 pub(crate) mod smart;
 pub(crate) mod ssfn;
 pub(crate) mod trained;

@@ -9,7 +9,6 @@ use crate::models::logistic::Logistic;
 use crate::models::metric::{Metric, Tally, decibel};
 use crate::models::refit::Refit;
 use crate::models::sample::{Holding, Sample};
-use crate::models::several::Several;
 use crate::models::smart::Smart;
 use crate::models::ssfn::{Readout, Ssfn};
 use crate::models::trained::Trained;
@@ -76,8 +75,6 @@ selector! {
         metric: Metric = Metric::Auto;
         /// Random neurons of ssfn.
         neurons: usize = 100, Check::Between(1.0, 10000.0);
-        /// Networks of ssfn, alike but for their random neurons, whose errors are averaged.
-        networks: usize = 1, Check::Between(1.0, 100.0);
         /// How the readout of ssfn is kept small: by a ridge, or by a bound on its length as in the paper.
         readout: Readout = Readout::Ridge;
         /// Ridge of ssfn, as a share of each hidden column's variance. NULL: what does best on the rows held out, chosen after each step.
@@ -233,9 +230,7 @@ impl NeuralGreedyPursuit {
         let seed = run.random("forest", 0).next_u64();
         let make = |predictor: &Predicting| -> Box<dyn Predictor<'a> + 'a> {
             match predictor {
-                Predicting::Ssfn => Box::new(Several::new(self.networks, run, |run| {
-                    Ssfn::new(sample, self.neurons, self.readout, self.ridge, run)
-                })),
+                Predicting::Ssfn => Box::new(Ssfn::new(sample, self.neurons, self.readout, self.ridge, run)),
                 Predicting::Linear => Box::new(Ssfn::linear(sample, run)),
                 Predicting::Mlp => Box::new(Refit::new(sample, Trained::new(self.hidden.clone(), self.epochs))),
                 Predicting::Cnn => Box::new(Refit::new(sample, cnn.clone().expect("it was made, because it is on the list"))),
