@@ -33,6 +33,7 @@ impl TableFunctionImpl for SelectorsFunction {
         let labels = |labels| match labels {
             Labels::Any => "numbers, classes",
             Labels::NumberOrTwoClasses => "numbers, two classes",
+            Labels::Classes => "classes",
         };
         let reads = |spec: &Arc<Spec>| match (spec.build)(&Settings::new()).map(|selector| selector.reads()) {
             Ok(Reads::Moments) => "moments",

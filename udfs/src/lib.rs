@@ -42,6 +42,7 @@ extern crate self as pursuit_udfs;
 
 mod baselines;
 mod common;
+pub mod datum_wise;
 mod error;
 mod math;
 mod moments;
@@ -67,7 +68,7 @@ pub use problem::{
 };
 pub use ranking::{Choice, Ranking};
 pub use registry::selectors;
-pub use rows::{Rows, RowsBuilder};
+pub use rows::{Coding, Origin, Rows, RowsBuilder};
 pub use run::{Random, Run};
 pub use selector::{Declared, Labels, Reads, Selector, Spec};
 #[doc(hidden)]

@@ -246,6 +246,8 @@ pub enum Data {
 /// A checked question: these units, this label, so many choices. A selector need not doubt any of it.
 #[derive(Debug)]
 pub struct Problem {
+    /// The names of the columns that units are made of.
+    pub features: Vec<String>,
     /// The candidates, in the order of the input's columns.
     pub units: Vec<Unit>,
     pub label: Label,
@@ -297,6 +299,12 @@ impl Problem {
                 classes.len()
             )));
         }
+        if let (Labels::Classes, Label::Numbers) = (labels, label) {
+            return Err(Error::data(format!(
+                "label `{name}` is a number, and this predicts classes; set task => 'classification' if its values are few, or use \
+                 sequential_attention or random_forest"
+            )));
+        }
         let units = units(design, plan, &common.groups);
         let features: Vec<String> = plan.features.iter().map(|feature| feature.name.clone()).collect();
         common.check_units(&features)?;
@@ -308,7 +316,7 @@ impl Problem {
             Count::Default => Some(units.len().min(10.max(must_include.len()))),
         };
         let (label, seen) = (label.clone(), seen.clone());
-        let problem = Self { units, label, k, must_include, standardize: common.standardize, seen, data };
+        let problem = Self { features, units, label, k, must_include, standardize: common.standardize, seen, data };
         problem.can_be_answered()?;
         Ok(problem)
     }

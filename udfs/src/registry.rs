@@ -1,7 +1,9 @@
 use crate::Declared;
 use crate::Spec;
 use crate::baselines::{correlation::Correlation, lasso::Lasso, random_forest::RandomForest};
-use crate::selectors::{omp::Omp, sequential_attention::SequentialAttention, sequential_lasso::SequentialLasso};
+use crate::selectors::{
+    datum_wise::DatumWise, omp::Omp, sequential_attention::SequentialAttention, sequential_lasso::SequentialLasso,
+};
 
 /// Every selector that ships with Pursuit, in the order in which `selectors()` lists them.
 pub fn selectors() -> Vec<Spec> {
@@ -9,6 +11,7 @@ pub fn selectors() -> Vec<Spec> {
         Omp::spec(),
         SequentialLasso::spec(),
         SequentialAttention::spec(),
+        DatumWise::spec(),
         Lasso::spec(),
         Correlation::spec(),
         RandomForest::spec(),

@@ -28,6 +28,8 @@ pub struct Rows {
     pub design: Vec<DesignColumn>,
     pub label: Label,
     pub seen: Seen,
+    /// How each column of the design was made from the input.
+    pub origins: Vec<Origin>,
     /// `columns[j][row]`; a constant column is all zeros.
     pub columns: Vec<Vec<f64>>,
     /// The label's columns: the number, or one of zeros and ones for each class (for two: of the second alone), centred.
@@ -36,6 +38,23 @@ pub struct Rows {
     pub targets: Vec<f64>,
     /// One for each row; empty when all are 1.
     pub weights: Vec<f64>,
+}
+
+/// How a column of the design is made from a value of the input: coded, and the mean subtracted. Without a value it is 0.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Origin {
+    pub coding: Coding,
+    pub mean: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Coding {
+    /// The number itself.
+    Number,
+    /// 1 where a text is this level, else 0.
+    Level(String),
+    /// 1 where there is no value, else 0.
+    Missing,
 }
 
 impl Rows {
@@ -130,7 +149,8 @@ impl RowsBuilder {
         let (columns, labels, targets) = (split(&mut both.columns), split(&mut both.labels), both.targets.split_off(at));
         let weights = if both.weights.is_empty() { Vec::new() } else { both.weights.split_off(at) };
         let seen = Seen { rows: targets.len() as u64, ..Seen::default() };
-        let held_out = Rows { design: both.design.clone(), label: both.label.clone(), seen, columns, labels, targets, weights };
+        let (design, label, origins) = (both.design.clone(), both.label.clone(), both.origins.clone());
+        let held_out = Rows { design, label, seen, origins, columns, labels, targets, weights };
         Ok((both, held_out))
     }
 
@@ -148,27 +168,28 @@ impl RowsBuilder {
         let (label, targets, labels) = self.finish_label(&seen)?;
         let weights = self.weights;
         let plan = self.plan;
-        let mut design = Vec::new();
-        let mut columns = Vec::new();
+        let (mut design, mut origins, mut columns) = (Vec::new(), Vec::new(), Vec::new());
         for (feature, raw) in self.features.into_iter().enumerate() {
             let null = raw.missing();
             seen.missing[feature] = null[..own].iter().filter(|null| **null).count() as u64;
             let is_number = matches!(raw, Raw::Numbers(_));
-            for mut column in raw.into_columns(&plan, feature)? {
-                centre(&mut column, own, &weights);
+            for (coding, mut column) in raw.into_columns(&plan, feature)? {
+                origins.push(Origin { coding, mean: centre(&mut column, own, &weights) });
                 columns.push(column);
                 design.push(DesignColumn { feature, is_number });
             }
             if plan.nulls == Nulls::Indicator && seen.missing[feature] > 0 {
                 let mut flags: Vec<f64> = null.iter().map(|null| f64::from(*null)).collect();
-                centre(&mut flags, own, &weights);
+                origins.push(Origin { coding: Coding::Missing, mean: centre(&mut flags, own, &weights) });
                 columns.push(flags);
                 design.push(DesignColumn { feature, is_number: false });
             }
         }
         let mut labels = labels;
-        labels.iter_mut().for_each(|column| centre(column, own, &weights));
-        Ok(Rows { design, label, seen, columns, labels, targets, weights })
+        labels.iter_mut().for_each(|column| {
+            centre(column, own, &weights);
+        });
+        Ok(Rows { design, label, seen, origins, columns, labels, targets, weights })
     }
 
     fn kept_rows(&self, seen: &mut Seen) -> Result<Vec<usize>> {
@@ -259,9 +280,9 @@ impl Raw {
     }
 
     /// A number as it is, a text as one column of zeros and ones for each level, in the order of the levels.
-    fn into_columns(self, plan: &Plan, feature: usize) -> Result<Vec<Vec<f64>>> {
+    fn into_columns(self, plan: &Plan, feature: usize) -> Result<Vec<(Coding, Vec<f64>)>> {
         Ok(match self {
-            Raw::Numbers(values) => vec![values],
+            Raw::Numbers(values) => vec![(Coding::Number, values)],
             Raw::Levels { codes, names } => {
                 let mut used = vec![false; names.len()];
                 codes.iter().filter(|code| **code != NO_LEVEL).for_each(|code| used[*code as usize] = true);
@@ -269,8 +290,9 @@ impl Raw {
                     return Err(plan.too_many_levels(feature));
                 }
                 let flag = |code: u32, level: u32| if code == NO_LEVEL { f64::NAN } else { f64::from(code == level) };
-                let levels = names.values().filter(|level| used[**level as usize]);
-                levels.map(|level| codes.iter().map(|code| flag(*code, *level)).collect()).collect()
+                let levels = names.into_iter().filter(|(_, level)| used[*level as usize]);
+                let column = |level: u32| codes.iter().map(|code| flag(*code, level)).collect();
+                levels.map(|(name, level)| (Coding::Level(name), column(level))).collect()
             }
         })
     }
@@ -323,7 +345,8 @@ fn retain(values: &mut Vec<f64>, kept: &[usize]) {
 }
 
 /// Subtracts the weighted mean of the known values among the first `own`; a missing value becomes 0, which is the mean.
-fn centre(column: &mut [f64], own: usize, weights: &[f64]) {
+/// Returns that mean.
+fn centre(column: &mut [f64], own: usize, weights: &[f64]) -> f64 {
     let weight = |row: usize| weights.get(row).copied().unwrap_or(1.0);
     let known = |column: &[f64]| -> (f64, f64) {
         let mut total = (0.0, 0.0);
@@ -344,6 +367,7 @@ fn centre(column: &mut [f64], own: usize, weights: &[f64]) {
     if energy <= CONSTANT * (energy + count * first * first) {
         column.fill(0.0);
     }
+    first + rest
 }
 
 #[cfg(test)]

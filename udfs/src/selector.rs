@@ -49,6 +49,8 @@ pub enum Labels {
     Any,
     /// Numbers, and two classes as 0 and 1.
     NumberOrTwoClasses,
+    /// Classes alone.
+    Classes,
 }
 
 /// What a selector must be given.
