@@ -11,8 +11,12 @@ FROM sequential_lasso((SELECT * EXCLUDE (alcohol) FROM sample.wine), label => 'l
 
 -- As many features as an information criterion asks for.
 SELECT rank, feature, round(score, 4) AS score
-FROM sequential_attention(sample.breast_cancer, label => label, k => 'auto')
+FROM omp(sample.breast_cancer, label => label, k => 'auto')
 ORDER BY rank;
+
+-- A network attends to what it needs, and another one, which sees only the chosen features, judges the choice.
+SELECT split, metric, round(value, 2) AS value
+FROM evaluate(sample.wine, label => label, features => (SELECT feature FROM sequential_attention(sample.wine, label => label, k => 4)));
 
 -- Every answer has the same columns, so that methods compare side by side.
 SELECT feature, max(rank) FILTER (WHERE method = 'omp') AS omp, max(rank) FILTER (WHERE method = 'correlation') AS correlation

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, LazyLock};
 
-use datafusion::arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray};
+use datafusion::arrow::array::{ArrayRef, BooleanArray, Float64Array, Int64Array, ListBuilder, StringArray, StringBuilder};
 use datafusion::arrow::datatypes::{DataType, Field, Fields};
-use pursuit_udfs::{Common, Plan, Problem, Ranking, Shown};
+use pursuit_udfs::{ColumnKind, Common, Plan, Problem, Ranking, Shown, Values};
 
 /// `rank, feature, score, …`: the same for every selector, so that `UNION ALL` compares them.
 pub(crate) static FIELDS: LazyLock<Fields> = LazyLock::new(|| {
@@ -74,6 +74,38 @@ pub(crate) fn rows(problem: &Problem, ranking: &Ranking, common: &Common, plan: 
         }));
     }
     rows
+}
+
+/// The columns of a report's answer.
+pub(crate) fn fields(columns: &[(&'static str, ColumnKind)]) -> Fields {
+    let field = |(name, kind): &(&'static str, ColumnKind)| {
+        let data_type = match kind {
+            ColumnKind::Text => DataType::Utf8,
+            ColumnKind::Number => DataType::Float64,
+            ColumnKind::Whole => DataType::Int64,
+            ColumnKind::Flag => DataType::Boolean,
+            ColumnKind::Texts => DataType::new_list(DataType::Utf8, true),
+        };
+        Field::new(*name, data_type, true)
+    };
+    columns.iter().map(field).collect()
+}
+
+/// A column of a report's answer as Arrow has it.
+pub(crate) fn column(values: Values) -> ArrayRef {
+    match values {
+        Values::Text(values) => Arc::new(StringArray::from(values)),
+        Values::Number(values) => Arc::new(Float64Array::from(values)),
+        Values::Whole(values) => Arc::new(Int64Array::from(values)),
+        Values::Flag(values) => Arc::new(BooleanArray::from(values)),
+        Values::Texts(lists) => {
+            let mut builder = ListBuilder::new(StringBuilder::new());
+            for list in lists {
+                builder.append_value(list.into_iter().map(Some));
+            }
+            Arc::new(builder.finish())
+        }
+    }
 }
 
 /// The row of a group from which nothing can be learnt: no rank, and why.

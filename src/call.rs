@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
+use datafusion::logical_expr::LogicalPlan;
 use pursuit_udfs::options::Bytes;
-use pursuit_udfs::{Count, Error, Feature, LeftOut, Plan, Reading, Reads, Result, Settings, Spec, Task, did_you_mean, name_list};
+use pursuit_udfs::{
+    Count, Error, Feature, LabelKind, LeftOut, Plan, Reading, Reads, Result, Settings, Spec, Task, did_you_mean, name_list,
+};
 
-use crate::answer;
 use crate::columns::{ColumnKind, kind};
 use crate::gram::label_kind;
 use crate::question::Question;
@@ -25,6 +27,18 @@ pub(crate) struct Call {
     /// Positions in the input, in the order of the plan: label, weights if there are any, features.
     pub columns: Vec<usize>,
     pub reads: Reads,
+    /// A second table, to judge by.
+    pub held_out: Option<HeldOut>,
+    /// A relation whose column `feature` tells which features count. It is read when the call is executed.
+    pub features: Option<LogicalPlan>,
+}
+
+/// A second table with the columns of the first.
+#[derive(Debug, Clone)]
+pub(crate) struct HeldOut {
+    pub plan: LogicalPlan,
+    /// Positions in the plan, as [`Call::columns`] are in the input.
+    pub columns: Vec<usize>,
 }
 
 /// Columns above which planning one expression for each costs more than keeping the rows.
@@ -35,7 +49,7 @@ impl Call {
         let question = Question::new(Arc::clone(&spec), &settings)?;
         let common = &question.common;
         input.has_unique_names()?;
-        check_partitions(&common.partition_by)?;
+        check_partitions(&question)?;
         let label_at = input.column(label, None)?;
         let weights = common.weights.as_deref().map(|name| input.column(name, Some("weights"))).transpose()?;
         let partitions =
@@ -85,7 +99,85 @@ impl Call {
             (_, Reading::Auto) => Reads::Moments,
         };
         let columns = [label_at].into_iter().chain(weights).chain(candidates).collect();
-        Ok(Self { question, settings, plan, partitions, columns, reads })
+        Ok(Self { question, settings, plan, partitions, columns, reads, held_out: None, features: None })
+    }
+
+    /// Adds the options that are relations.
+    pub(crate) fn with_relations(mut self, held_out: Option<LogicalPlan>, features: Option<LogicalPlan>) -> Result<Self> {
+        if let Some(held_out) = held_out {
+            self.held_out = Some(self.check_held_out(held_out)?);
+        }
+        if let Some(features) = features {
+            if features.schema().index_of_column_by_name(None, "feature").is_none() {
+                return Err(Error::call("the table given as `features` has no column `feature`"));
+            }
+            if self.question.common.reads == Reading::Moments {
+                return Err(Error::call("`reads` must be 'rows' or 'auto' where `features` is a table, got 'moments'"));
+            }
+            self.features = Some(features);
+            self.reads = Reads::Rows;
+        }
+        Ok(self)
+    }
+
+    /// The second table must have what the first one has, under the same names.
+    fn check_held_out(&self, plan: LogicalPlan) -> Result<HeldOut> {
+        let (option, _) = self.question.spec.table.unwrap_or_default();
+        if !self.partitions.is_empty() {
+            return Err(Error::call(format!(
+                "`{option}` and `partition_by` cannot be used together; filter both tables instead"
+            )));
+        }
+        let label = [(self.plan.label.as_str(), self.plan.label_kind == LabelKind::Class)];
+        let weights = self.question.common.weights.iter().map(|name| (name.as_str(), false));
+        let features = self.plan.features.iter().map(|feature| (feature.name.as_str(), feature.is_text));
+        let columns = {
+            let input = Input { schema: plan.schema(), table: None };
+            let find = |(name, is_text): (&str, bool)| {
+                let at = input.names().iter().position(|column| *column == name);
+                let at = at.ok_or_else(|| Error::call(format!("the table given as `{option}` has no column `{name}`")))?;
+                let other = kind(input.data_type(at));
+                let same = other != ColumnKind::Other && (other == ColumnKind::Text) == is_text;
+                if same || (other == ColumnKind::Boolean && name == self.plan.label) {
+                    Ok(at)
+                } else {
+                    Err(Error::call(format!(
+                        "column `{name}` is {} in the table given as `{option}`; cast it to the type of the first table",
+                        input.data_type(at)
+                    )))
+                }
+            };
+            label.into_iter().chain(weights).chain(features).map(find).collect::<Result<Vec<_>>>()?
+        };
+        Ok(HeldOut { plan, columns })
+    }
+
+    /// The call about some of its features only, named by themselves or by their group, and which of the columns that were
+    /// read it needs.
+    pub(crate) fn restrict(&self, names: &[String]) -> Result<(Self, Vec<usize>)> {
+        if names.is_empty() {
+            return Err(Error::data("the table given as `features` has no rows"));
+        }
+        let groups = &self.question.common.groups;
+        let group_of = |feature: &str| groups.iter().find(|(_, members)| members.iter().any(|member| member == feature));
+        let known: Vec<&str> = self.plan.features.iter().map(|feature| feature.name.as_str()).collect();
+        if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str()) && !groups.contains_key(*name)) {
+            let known: Vec<String> = known.iter().map(|name| name.to_string()).collect();
+            return Err(pursuit_udfs::options::unknown_names("features", name, &known));
+        }
+        let is_wanted =
+            |name: &str| names.iter().any(|wanted| wanted == name || group_of(name).is_some_and(|(group, _)| group == wanted));
+        let wanted: Vec<bool> = known.iter().map(|name| is_wanted(name)).collect();
+        let before = self.columns.len() - known.len();
+        let kept: Vec<usize> = (0..self.columns.len()).filter(|at| *at < before || wanted[at - before]).collect();
+        let mut call = self.clone();
+        let mut keep = wanted.iter();
+        call.plan.features.retain(|_| keep.next().copied().unwrap_or_default());
+        let features = &call.plan.features;
+        let is_there = |member: &String| features.iter().any(|feature| feature.name == *member);
+        call.question.common.groups.retain(|_, members| members.iter().all(is_there));
+        call.columns = kept.iter().map(|at| self.columns[*at]).collect();
+        Ok((call, kept))
     }
 }
 
@@ -204,13 +296,14 @@ fn check_units(input: &Input<'_>, candidates: &[usize], question: &Question) -> 
 }
 
 /// The group columns stand beside the answer's, so that no two may share a name.
-fn check_partitions(names: &[String]) -> Result<()> {
+fn check_partitions(question: &Question) -> Result<()> {
+    let names = &question.common.partition_by;
     let mut seen = BTreeSet::new();
     for name in names {
         if !seen.insert(name) {
             return Err(Error::call(format!("`partition_by` names `{name}` twice")));
         }
-        if answer::FIELDS.iter().any(|field| field.name() == name) {
+        if question.fields.iter().any(|field| field.name() == name) {
             return Err(Error::call(format!(
                 "`partition_by` names `{name}`, which is a column of the answer; rename it with AS"
             )));

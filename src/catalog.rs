@@ -9,7 +9,7 @@ use datafusion::common::plan_err;
 use datafusion::datasource::MemTable;
 use datafusion::error::Result;
 use datafusion::logical_expr::Expr;
-use pursuit_udfs::{Common, Labels, OptionSpec, Options, Reads, Settings, Spec};
+use pursuit_udfs::{Common, Labels, OptionSpec, Options, Reads, Settings, Spec, Work};
 
 use crate::engine::Registry;
 
@@ -29,14 +29,14 @@ impl TableFunctionImpl for SelectorsFunction {
         if !args.exprs().is_empty() {
             return plan_err!("selectors: takes no arguments; selector_options('omp') lists the options of one");
         }
-        let specs = &self.registry.selectors;
+        let specs: Vec<&Arc<Spec>> = self.registry.specs.iter().filter(|spec| spec.is_selector()).collect();
         let labels = |labels| match labels {
             Labels::Any => "numbers, classes",
             Labels::NumberOrTwoClasses => "numbers, two classes",
             Labels::Classes => "classes",
         };
-        let reads = |spec: &Arc<Spec>| match (spec.build)(&Settings::new()).map(|selector| selector.reads()) {
-            Ok(Reads::Moments) => "moments",
+        let reads = |spec: &Arc<Spec>| match (spec.build)(&Settings::new()) {
+            Ok(Work::Select(selector)) if selector.reads() == Reads::Moments => "moments",
             _ => "rows",
         };
         table(
@@ -74,8 +74,10 @@ impl TableFunctionImpl for SelectorOptionsFunction {
         };
         let Some(name) = name else { return plan_err!("selector_options: write selector_options('omp')") };
         let spec = self.registry.find(name).ok_or_else(|| self.registry.unknown("selector_options", name))?;
-        let own = (spec.options)().into_iter().map(|option| (option, "own"));
-        let options: Vec<(OptionSpec, &str)> = own.chain(Common::specs().into_iter().map(|option| (option, "common"))).collect();
+        let common = Common::specs();
+        let scope = |option: &OptionSpec| if common.iter().any(|other| other.name == option.name) { "common" } else { "own" };
+        let options: Vec<(OptionSpec, &str)> =
+            spec.all_options().into_iter().map(|option| (option.clone(), scope(&option))).collect();
         let column = |of: fn(&OptionSpec) -> String| options.iter().map(|(option, _)| of(option)).collect();
         table(
             &["option", "type", "default", "allowed", "scope", "description"],

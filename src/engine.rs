@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::prelude::SessionContext;
-use pursuit_udfs::{Declared, Spec, did_you_mean, selectors};
+use pursuit_udfs::{Declared, Spec, did_you_mean, reports, selectors};
 
 use crate::catalog::{SelectorOptionsFunction, SelectorsFunction};
 use crate::function::SelectFunction;
@@ -15,16 +15,16 @@ use crate::select_from::SelectFrom;
 /// The selectors, ready to be registered with a session.
 #[derive(Debug)]
 pub struct Engine {
-    selectors: Vec<Arc<Spec>>,
+    specs: Vec<Arc<Spec>>,
     samples: bool,
     progress: Arc<Progress>,
 }
 
 impl Default for Engine {
-    /// Every selector that ships with Pursuit.
+    /// Every selector and report that ships with Pursuit.
     fn default() -> Self {
-        let selectors = selectors().into_iter().map(Arc::new).collect();
-        Self { selectors, samples: false, progress: Arc::default() }
+        let specs = selectors().into_iter().chain(reports()).map(Arc::new).collect();
+        Self { specs, samples: false, progress: Arc::default() }
     }
 }
 
@@ -32,8 +32,8 @@ impl Engine {
     /// Adds a selector of your own. One of the same name takes the place of ours.
     pub fn with<S: Declared>(mut self) -> Self {
         let spec = S::spec();
-        self.selectors.retain(|other| other.name != spec.name);
-        self.selectors.push(Arc::new(spec));
+        self.specs.retain(|other| other.name != spec.name);
+        self.specs.push(Arc::new(spec));
         self
     }
 
@@ -48,14 +48,14 @@ impl Engine {
         Arc::clone(&self.progress)
     }
 
-    /// Makes every selector a table function of the session, and registers what they need.
+    /// Makes every selector and report a table function of the session, and registers what they need.
     pub fn register(&self, ctx: &SessionContext) -> Result<()> {
-        let registry = Arc::new(Registry { selectors: self.selectors.clone() });
+        let registry = Arc::new(Registry { specs: self.specs.clone() });
         ctx.register_udaf(GramFunction::udaf(self.progress()));
         ctx.register_udaf(GramMerge::udaf());
         ctx.register_udf(SelectFrom::udf(Arc::clone(&registry), self.progress()));
         ctx.register_udf(GramSummary::udf());
-        for spec in &self.selectors {
+        for spec in &self.specs {
             let function = Arc::new(SelectFunction::new(Arc::clone(spec), Arc::clone(&registry), self.progress()));
             for name in spec.aliases.iter().chain([&spec.name]) {
                 ctx.register_udtf(name, Arc::clone(&function) as _);
@@ -71,22 +71,22 @@ impl Engine {
     }
 }
 
-/// The selectors by name.
+/// Selectors and reports by name.
 #[derive(Debug)]
 pub(crate) struct Registry {
-    pub selectors: Vec<Arc<Spec>>,
+    pub specs: Vec<Arc<Spec>>,
 }
 
 impl Registry {
     /// By name or alias, in any letter case.
     pub(crate) fn find(&self, name: &str) -> Option<Arc<Spec>> {
         let name = name.to_lowercase();
-        let by_name = self.selectors.iter().find(|spec| spec.name == name);
-        by_name.or_else(|| self.selectors.iter().find(|spec| spec.aliases.contains(&name.as_str()))).cloned()
+        let by_name = self.specs.iter().find(|spec| spec.name == name);
+        by_name.or_else(|| self.specs.iter().find(|spec| spec.aliases.contains(&name.as_str()))).cloned()
     }
 
     pub(crate) fn unknown(&self, function: &str, name: &str) -> DataFusionError {
-        let names: Vec<&str> = self.selectors.iter().map(|spec| spec.name).collect();
+        let names: Vec<&str> = self.specs.iter().filter(|spec| spec.is_selector()).map(|spec| spec.name).collect();
         let hint = did_you_mean(name, &names);
         DataFusionError::Plan(format!("{function}: no selector named `{name}`{hint} selectors are {}", names.join(", ")))
     }

@@ -4,29 +4,33 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, RecordBatch, UInt32Array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
 use datafusion::arrow::compute::{cast, concat, take};
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::arrow::row::{OwnedRow, RowConverter, SortField};
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::runtime::JoinSet;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Statistics, exec_datafusion_err};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::Column as PhysicalColumn;
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::projection_pushdown::ProjectionPushdown;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-    ReplaceChildrenOptions,
+    ReplaceChildrenOptions, collect,
 };
 use futures::StreamExt;
 use pursuit_udfs::{Data, Error, Reads, RowsBuilder};
 
-use crate::answer;
 use crate::call::Call;
 use crate::columns::Batch;
 use crate::error::named;
@@ -39,7 +43,8 @@ type Groups = BTreeMap<Option<OwnedRow>, RowsBuilder>;
 #[derive(Debug, Clone)]
 pub(crate) struct SelectExec {
     call: Arc<Call>,
-    input: Arc<dyn ExecutionPlan>,
+    /// The table; then, if the call has them, the second table and the names of the features.
+    inputs: Vec<Arc<dyn ExecutionPlan>>,
     schema: SchemaRef,
     progress: Arc<Progress>,
     properties: Arc<PlanProperties>,
@@ -47,14 +52,14 @@ pub(crate) struct SelectExec {
 }
 
 impl SelectExec {
-    pub(crate) fn new(call: Call, input: Arc<dyn ExecutionPlan>, schema: SchemaRef, progress: Arc<Progress>) -> Self {
+    pub(crate) fn new(call: Call, inputs: Vec<Arc<dyn ExecutionPlan>>, schema: SchemaRef, progress: Arc<Progress>) -> Self {
         let properties = Arc::new(PlanProperties::new(
             EquivalenceProperties::new(Arc::clone(&schema)),
             Partitioning::UnknownPartitioning(1),
             EmissionType::Final,
             Boundedness::Bounded,
         ));
-        Self { call: Arc::new(call), input, schema, progress, properties, metrics: ExecutionPlanMetricsSet::new() }
+        Self { call: Arc::new(call), inputs, schema, progress, properties, metrics: ExecutionPlanMetricsSet::new() }
     }
 }
 
@@ -80,7 +85,7 @@ impl ExecutionPlan for SelectExec {
     }
 
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
+        self.inputs.iter().collect()
     }
 
     fn apply_expressions(
@@ -92,10 +97,10 @@ impl ExecutionPlan for SelectExec {
 
     fn replace_children(
         self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(Self { input: children.swap_remove(0), metrics: ExecutionPlanMetricsSet::new(), ..self.as_ref().clone() }))
+        Ok(Arc::new(Self { inputs: children, metrics: ExecutionPlanMetricsSet::new(), ..self.as_ref().clone() }))
     }
 
     fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
@@ -105,7 +110,7 @@ impl ExecutionPlan for SelectExec {
     // The partitions are read by this operator itself, in their order: a coalescing operator below it would mix the rows
     // in the order in which they arrive, and the last digits would differ from run to run.
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
+        vec![false; self.inputs.len()]
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
@@ -127,11 +132,12 @@ impl ExecutionPlan for SelectExec {
 }
 
 impl SelectExec {
-    async fn select(self, context: Arc<TaskContext>) -> Result<RecordBatch> {
+    async fn select(mut self, context: Arc<TaskContext>) -> Result<RecordBatch> {
         let name = self.call.question.spec.name;
         let baseline = BaselineMetrics::new(&self.metrics, 0);
         let time = |metric| MetricBuilder::new(&self.metrics).subset_time(metric, 0);
-        let count = |metric| MetricBuilder::new(&self.metrics).counter(metric, 0);
+        let metrics = self.metrics.clone();
+        let count = |metric| MetricBuilder::new(&metrics).counter(metric, 0);
         let (read_time, select_time) = (time("read_time"), time("select_time"));
         let peak = MetricBuilder::new(&self.metrics).gauge("peak_memory", 0);
         let memory = Arc::new(Memory {
@@ -143,42 +149,54 @@ impl SelectExec {
         let converter = self.converter()?.map(Arc::new);
         let active = Arc::new(self.progress.start());
         let timer = read_time.timer();
+        if self.call.features.is_some() {
+            self.restrict(&context).await?;
+        }
         let groups = self.read(&context, &memory, &active, &converter).await?;
+        let held_out = match self.second() {
+            Some(second) => second.read(&context, &memory, &active, &None).await?.into_values().next(),
+            None => None,
+        };
         timer.done();
 
         let timer = select_time.timer();
         let mut parts: Vec<Vec<ArrayRef>> = Vec::new();
         let mut keys = Vec::new();
         for (key, builder) in groups {
-            let finish_bytes = builder.finish_bytes();
+            let held_out = held_out.clone();
+            let finish_bytes = builder.finish_bytes() + held_out.as_ref().map_or(0, RowsBuilder::finish_bytes);
             memory.grow(finish_bytes)?;
             peak.set_max(memory.reservation.size());
             let plan = self.call.plan.clone();
             let seen = Arc::new(std::sync::Mutex::new(None));
             let report = Arc::clone(&seen);
             let data = move || {
-                let rows = builder.finish()?;
+                let (rows, held_out) = match held_out {
+                    Some(held_out) => builder.finish_with(held_out).map(|(rows, held_out)| (rows, Some(held_out)))?,
+                    None => (builder.finish()?, None),
+                };
                 *report.lock().expect("no holder of this lock panics") = Some(rows.seen.clone());
-                Ok((Data::Rows(rows), plan))
+                Ok((Data::Rows(rows), held_out, plan))
             };
             let answer = self.call.question.answer(Arc::clone(&self.progress), data).await;
-            let rows = answer.map_err(|error| named(name, error))?;
+            let columns = answer.map_err(|error| named(name, error))?;
+            let rows = columns.first().map_or(0, |column| column.len());
             memory.reservation.shrink(finish_bytes);
             if let Some(seen) = seen.lock().expect("no holder of this lock panics").take() {
                 count("rows_read").add((seen.rows + seen.rows_dropped()) as usize);
                 count("rows_dropped").add(seen.rows_dropped() as usize);
                 count("values_filled").add(seen.values_missing() as usize);
             }
-            count("steps").add(rows.len());
-            keys.extend(std::iter::repeat_n(key, rows.len()));
-            parts.push(answer::columns(&rows, name));
+            count("steps").add(rows);
+            keys.extend(std::iter::repeat_n(key, rows));
+            parts.push(columns);
         }
         timer.done();
 
         if parts.is_empty() {
             return Ok(RecordBatch::new_empty(Arc::clone(&self.schema)));
         }
-        let columns = (0..answer::FIELDS.len())
+        let columns = (0..self.call.question.fields.len())
             .map(|at| Ok(concat(&parts.iter().map(|part| part[at].as_ref()).collect::<Vec<_>>())?))
             .collect::<Result<Vec<ArrayRef>>>()?;
         let mut all = match converter {
@@ -195,6 +213,37 @@ impl SelectExec {
         Ok(batch)
     }
 
+    /// Reads which features count, and leaves the others' columns unread.
+    async fn restrict(&mut self, context: &Arc<TaskContext>) -> Result<()> {
+        let names = self.inputs.pop().ok_or_else(|| exec_datafusion_err!("SelectExec lost an input"))?;
+        let mut features = Vec::new();
+        for batch in collect(names, Arc::clone(context)).await? {
+            let names = cast(batch.column(0), &DataType::Utf8)?;
+            features.extend(names.as_string::<i32>().iter().flatten().map(str::to_string));
+        }
+        let (mut call, kept) = self.call.restrict(&features).map_err(|error| named(self.call.question.spec.name, error))?;
+        let config = context.session_config().options();
+        let wanted: Vec<usize> = call.partitions.iter().chain(&call.columns).copied().collect();
+        self.inputs[0] = narrow(&self.inputs[0], &wanted, config)?;
+        let partitions = call.partitions.len();
+        call.partitions = (0..partitions).collect();
+        call.columns = (partitions..wanted.len()).collect();
+        if let Some(held_out) = &mut call.held_out {
+            let wanted: Vec<usize> = kept.iter().map(|at| held_out.columns[*at]).collect();
+            self.inputs[1] = narrow(&self.inputs[1], &wanted, config)?;
+            held_out.columns = (0..wanted.len()).collect();
+        }
+        self.call = Arc::new(call);
+        Ok(())
+    }
+
+    /// The same operator on the second table, if there is one.
+    fn second(&self) -> Option<Self> {
+        let held_out = self.call.held_out.as_ref()?;
+        let call = Call { columns: held_out.columns.clone(), partitions: Vec::new(), ..self.call.as_ref().clone() };
+        Some(Self { call: Arc::new(call), inputs: vec![Arc::clone(&self.inputs[1])], ..self.clone() })
+    }
+
     /// All partitions at once, put together in their order; one builder for each group.
     async fn read(
         &self,
@@ -207,8 +256,8 @@ impl SelectExec {
         let context = steady(context);
         // Dropping the set ends the reads.
         let mut reads: JoinSet<Result<(usize, Groups)>> = JoinSet::new();
-        for partition in 0..self.input.output_partitioning().partition_count() {
-            let mut stream = self.input.execute(partition, Arc::clone(&context))?;
+        for partition in 0..self.inputs[0].output_partitioning().partition_count() {
+            let mut stream = self.inputs[0].execute(partition, Arc::clone(&context))?;
             let (selection, memory, active, converter) =
                 (self.clone(), Arc::clone(memory), Arc::clone(active), converter.clone());
             reads.spawn(async move {
@@ -271,7 +320,7 @@ impl SelectExec {
         if self.call.partitions.is_empty() {
             return Ok(None);
         }
-        let schema = self.input.schema();
+        let schema = self.inputs[0].schema();
         let fields = self.call.partitions.iter().map(|at| SortField::new(schema.field(*at).data_type().clone()));
         Ok(Some(RowConverter::new(fields.collect())?))
     }
@@ -310,6 +359,17 @@ fn cause(error: &DataFusionError) -> String {
     let text = error.strip_backtrace();
     let line = text.lines().find(|line| line.contains("Failed to allocate")).or(text.lines().next());
     line.unwrap_or_default().trim_start_matches("Error: ").trim_end_matches('.').to_string()
+}
+
+/// The plan with only these columns, which are not even decoded where the source can leave them out.
+fn narrow(plan: &Arc<dyn ExecutionPlan>, columns: &[usize], config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+    let schema = plan.schema();
+    let column = |at: &usize| {
+        let name = schema.field(*at).name();
+        (Arc::new(PhysicalColumn::new(name, *at)) as Arc<dyn PhysicalExpr>, name.clone())
+    };
+    let projection = ProjectionExec::try_new(columns.iter().map(column).collect::<Vec<_>>(), Arc::clone(plan))?;
+    ProjectionPushdown::new().optimize(Arc::new(projection), config)
 }
 
 /// The context with DataFusion's own work stealing between file partitions switched off.

@@ -43,14 +43,9 @@ impl TableFunctionImpl for SelectFunction {
         let name = self.spec.name;
         let usage = format!("write {name}('table', 'label', 10) or {name}(table, label => column, k => 10)");
         let exprs = args.exprs();
-        // The named door hands over groups that are a relation as a fifth.
-        let planned_groups = match exprs.get(4) {
-            Some(Expr::ScalarSubquery(groups)) if exprs.len() == 5 => Some(groups.subquery.as_ref().clone()),
-            _ => None,
-        };
-        if exprs.len() > 4 && planned_groups.is_none() {
-            return Err(self.error(format!("takes a table, a label, k and options, got {} arguments; {usage}", exprs.len())));
-        }
+        let planned = planned_relations(exprs.get(4..).unwrap_or_default()).ok_or_else(|| {
+            self.error(format!("takes a table, a label, k and options, got {} arguments; {usage}", exprs.len()))
+        })?;
         let Some(input) = exprs.first() else { return Err(self.error(format!("missing the table; {usage}"))) };
         let Some(label) = exprs.get(1) else { return Err(self.error(format!("missing `label`; {usage}"))) };
         let label = match self.value(label)? {
@@ -73,21 +68,32 @@ impl TableFunctionImpl for SelectFunction {
         }
         settings.retain(|_, value| !value.is_null());
         let (plan, table) = self.input(input, args.session())?;
-        let groups = match (planned_groups, settings.get("groups")) {
-            (Some(groups), _) => Some(groups),
-            (None, Some(Value::String(name))) => Some(self.look_up(name, args.session())?.0),
-            _ => None,
+        let mut relation = |option: &str| -> Result<Option<LogicalPlan>> {
+            let found = match (planned.iter().find(|(name, _)| name == option), settings.get(option)) {
+                (Some((_, plan)), _) => Some(plan.clone()),
+                (None, Some(Value::String(name))) => Some(self.look_up(name, args.session())?.0),
+                _ => None,
+            };
+            if found.is_some() {
+                settings.remove(option);
+            }
+            Ok(found)
         };
+        let groups = relation("groups")?;
+        let held_out = self.spec.table.map(|(option, _)| relation(option)).transpose()?.flatten();
+        let features = planned.iter().find(|(name, _)| name == "features").map(|(_, plan)| plan.clone());
         if let Some(groups) = groups {
             settings.insert("groups".into(), self.read_groups(groups, args.session())?);
         }
         let input = Input { schema: plan.schema(), table: table.as_deref() };
         let call = Call::new(Arc::clone(&self.spec), &input, &label, settings).map_err(|error| named(name, error))?;
+        let call = call.with_relations(held_out, features).map_err(|error| named(name, error))?;
         Ok(match call.reads {
             Reads::Moments => Arc::new(ViewTable::new(expand(plan, &call, &self.registry, &self.progress)?, None)),
             Reads::Rows => {
                 // The plan is out of sight inside the operator, where nobody would ever fill the parameter in.
-                if let Some(parameter) = plan.get_parameter_names()?.into_iter().next() {
+                let plans = [Some(&plan), call.held_out.as_ref().map(|held_out| &held_out.plan), call.features.as_ref()];
+                if let Some(parameter) = first_parameter(plans.into_iter().flatten())? {
                     let instead = if call.question.reads == Reads::Moments { "; set reads => 'moments'" } else { "" };
                     return Err(self.error(format!("`{parameter}` cannot be used where rows are kept{instead}")));
                 }
@@ -95,6 +101,32 @@ impl TableFunctionImpl for SelectFunction {
             }
         })
     }
+}
+
+/// Options that can be tables: of groups, of features, and the second table of those that take one.
+pub(crate) fn takes_relation(spec: &Spec, option: &str) -> bool {
+    option == "groups" || option == "features" || spec.table.is_some_and(|(table, _)| table == option)
+}
+
+fn first_parameter<'a>(plans: impl Iterator<Item = &'a LogicalPlan>) -> Result<Option<String>> {
+    for plan in plans {
+        if let Some(parameter) = plan.get_parameter_names()?.into_iter().next() {
+            return Ok(Some(parameter));
+        }
+    }
+    Ok(None)
+}
+
+/// What the named door hands over behind the four arguments: pairs of an option's name and its plan.
+fn planned_relations(exprs: &[Expr]) -> Option<Vec<(String, LogicalPlan)>> {
+    let (pairs, rest) = exprs.as_chunks::<2>();
+    let pair = |[name, plan]: &[Expr; 2]| match (name, plan) {
+        (Expr::Literal(name, _), Expr::ScalarSubquery(plan)) => {
+            Some((name.try_as_str()??.to_string(), plan.subquery.as_ref().clone()))
+        }
+        _ => None,
+    };
+    if rest.is_empty() { pairs.iter().map(pair).collect() } else { None }
 }
 
 impl SelectFunction {

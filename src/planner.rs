@@ -14,12 +14,12 @@ use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart, TableAlias,
     TableFactor,
 };
-use pursuit_udfs::options::unknown;
-use pursuit_udfs::{Common, Error, Options, Settings, Spec, Value};
+use pursuit_udfs::{Error, Settings, Spec, Value};
 
 use crate::engine::Registry;
 use crate::error::named;
-use crate::function::{settings_of, value_of};
+use crate::function::{settings_of, takes_relation, value_of};
+use crate::question::check_option;
 
 #[derive(Debug)]
 pub(crate) struct SelectPlanner {
@@ -95,8 +95,8 @@ struct Arguments {
     input: Expr,
     label: Expr,
     options: Settings,
-    /// Groups that are a relation: only the planner can see what it is.
-    groups: Option<Expr>,
+    /// Options that are relations: only the planner can see what they are.
+    relations: Vec<(String, Expr)>,
 }
 
 const POSITIONS: [&str; 4] = ["table", "label", "k", "options"];
@@ -106,7 +106,7 @@ impl Arguments {
         let error = |message: String| named(spec.name, Error::call(message));
         let mut slots: [Option<ast::Expr>; 4] = Default::default();
         let mut options = Settings::new();
-        let mut groups = None;
+        let mut relations: Vec<(String, Expr)> = Vec::new();
         let mut named_before = None;
         for (position, argument) in arguments.into_iter().enumerate() {
             let (name, value) = name_and_value(spec, argument, context)?;
@@ -134,11 +134,15 @@ impl Arguments {
                 Some(slot) => slots[slot].replace(value).is_none(),
                 None => {
                     check_option(spec, &name).map_err(|e| named(spec.name, e))?;
-                    let is_relation = matches!(value, ast::Expr::Subquery(_) | ast::Expr::Identifier(_));
-                    let planned =
-                        if name == "groups" && is_relation { Some(relation(spec, value.clone(), context)?) } else { None };
-                    match planned {
-                        Some(plan @ Expr::ScalarSubquery(_)) => groups.replace(plan).is_none(),
+                    let is_relation =
+                        matches!(value, ast::Expr::Subquery(_) | ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_))
+                            && takes_relation(spec, &name);
+                    match if is_relation { Some(relation(spec, value.clone(), context)?) } else { None } {
+                        Some(plan @ Expr::ScalarSubquery(_)) => {
+                            let is_free = relations.iter().all(|(other, _)| *other != name);
+                            relations.push((name.clone(), plan));
+                            is_free
+                        }
                         _ => options.insert(name.clone(), option_value(spec, &name, value, context)?).is_none(),
                     }
                 }
@@ -171,13 +175,14 @@ impl Arguments {
             }
         }
         let input = relation(spec, input, context)?;
-        Ok(Self { input, label, options, groups })
+        Ok(Self { input, label, options, relations })
     }
 
     fn into_exprs(self) -> Vec<Expr> {
         // k is among the options.
         let arguments = [self.input, self.label, lit(ScalarValue::Null), lit(Value::Object(self.options).to_string())];
-        arguments.into_iter().chain(self.groups).collect()
+        let relations = self.relations.into_iter().flat_map(|(name, relation)| [lit(name), relation]);
+        arguments.into_iter().chain(relations).collect()
     }
 }
 
@@ -208,13 +213,6 @@ fn name_and_value(
 fn given_options(spec: &Spec, options: ast::Expr, context: &mut dyn RelationPlannerContext) -> Result<Settings> {
     let options = option_value(spec, "options", options, context)?;
     settings_of(options).map_err(|error| named(spec.name, error))
-}
-
-/// An unknown name is reported before its value is looked at.
-fn check_option(spec: &Spec, name: &str) -> Result<(), Error> {
-    let mut options = (spec.options)();
-    options.extend(Common::specs());
-    if options.iter().any(|option| option.name == name) { Ok(()) } else { Err(unknown(name, &options)) }
 }
 
 /// The first argument: a subquery, or the name of something. CTEs are known to the planner alone; other names are looked

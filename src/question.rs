@@ -2,18 +2,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pursuit_udfs::{Common, Data, Error, Options, Plan, Problem, Reads, Result, Run, Settings, Spec};
+use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::datatypes::Fields;
+use pursuit_udfs::{Common, Data, Error, Options, Plan, Problem, Reads, Result, Rows, Run, Settings, Spec, Work};
 
-use crate::answer::{self, Row};
+use crate::answer;
 use crate::progress::Progress;
 
-/// A selector with all its options: what remains to be known is the data.
+/// A selector or report with all its options: what remains to be known is the data.
 #[derive(Debug, Clone)]
 pub(crate) struct Question {
     pub spec: Arc<Spec>,
     pub common: Common,
-    /// What the selector needs, given its options.
+    /// What it needs, given its options.
     pub reads: Reads,
+    /// The columns of its answer.
+    pub fields: Fields,
     /// The selector's own options.
     own: Settings,
 }
@@ -24,28 +28,26 @@ impl Question {
         let mut common = Common::default();
         let mut own = Settings::new();
         for (name, value) in settings {
-            match common.set(name, value) {
-                Some(result) => result?,
-                None if (spec.options)().iter().any(|option| option.name == name) => {
-                    own.insert(name.clone(), value.clone());
-                }
-                None => {
-                    let mut options = (spec.options)();
-                    options.extend(Common::specs());
-                    return Err(pursuit_udfs::options::unknown(name, &options));
-                }
+            check_option(&spec, name)?;
+            if let Some(result) = common.set(name, value) {
+                result?;
+            } else if spec.table.is_none_or(|(table, _)| table != name) {
+                own.insert(name.clone(), value.clone());
             }
         }
-        let reads = (spec.build)(&own)?.reads();
-        Ok(Self { spec, common, reads, own })
+        let (reads, fields) = match (spec.build)(&own)? {
+            Work::Select(selector) => (selector.reads(), answer::FIELDS.clone()),
+            Work::Report(report) => (Reads::Rows, answer::fields(&report.columns())),
+        };
+        Ok(Self { spec, common, reads, fields, own })
     }
 
     /// Answers on rayon, away from the runtime's threads. Dropping the future cancels the run.
     pub(crate) async fn answer(
         &self,
         progress: Arc<Progress>,
-        data: impl FnOnce() -> Result<(Data, Plan)> + Send + 'static,
-    ) -> Result<Vec<Row>> {
+        data: impl FnOnce() -> Result<(Data, Option<Rows>, Plan)> + Send + 'static,
+    ) -> Result<Vec<ArrayRef>> {
         let cancelled = Arc::new(AtomicBool::new(false));
         let _cancel = CancelOnDrop(Arc::clone(&cancelled));
         let name = self.spec.name;
@@ -61,8 +63,8 @@ impl Question {
         let question = self.clone();
         let work = move || {
             // What is wrong with the whole table ends the query; what is wrong with one group is that group's answer.
-            let (data, plan) = data()?;
-            question.select(data, &plan, &run).or_else(|error| question.refused(error))
+            let (data, held_out, plan) = data()?;
+            question.work(data, held_out, &plan, &run).or_else(|error| question.refused(error))
         };
         let (sender, receiver) = tokio::sync::oneshot::channel();
         let job = move || {
@@ -80,21 +82,32 @@ impl Question {
         receiver.await.unwrap_or_else(|_| Err(Error::cancelled()))
     }
 
-    fn select(&self, data: Data, plan: &Plan, run: &Run) -> Result<Vec<Row>> {
-        let problem = Problem::new(data, plan, &self.common, self.spec.labels)?;
-        let ranking = (self.spec.build)(&self.own)?.select(&problem, run)?;
-        Ok(answer::rows(&problem, &ranking, &self.common, plan))
+    fn work(&self, data: Data, held_out: Option<Rows>, plan: &Plan, run: &Run) -> Result<Vec<ArrayRef>> {
+        let problem = Problem::new(data, plan, &self.common, self.spec.labels)?.with_held_out(held_out);
+        Ok(match (self.spec.build)(&self.own)? {
+            Work::Select(selector) => {
+                let ranking = selector.select(&problem, run)?;
+                answer::columns(&answer::rows(&problem, &ranking, &self.common, plan), self.spec.name)
+            }
+            Work::Report(report) => report.report(&problem, run)?.into_iter().map(answer::column).collect(),
+        })
     }
 
     /// What a group's failure means: with `partition_by` the other groups still have answers.
-    fn refused(&self, error: Error) -> Result<Vec<Row>> {
+    fn refused(&self, error: Error) -> Result<Vec<ArrayRef>> {
         let is_about_data = error.kind() == pursuit_udfs::Kind::Data;
-        if is_about_data && !self.common.partition_by.is_empty() {
-            Ok(vec![answer::refused(error.to_string())])
+        if is_about_data && !self.common.partition_by.is_empty() && self.spec.is_selector() {
+            Ok(answer::columns(&[answer::refused(error.to_string())], self.spec.name))
         } else {
             Err(error)
         }
     }
+}
+
+/// An unknown name is reported before its value is looked at.
+pub(crate) fn check_option(spec: &Spec, name: &str) -> Result<()> {
+    let options = spec.all_options();
+    if options.iter().any(|option| option.name == name) { Ok(()) } else { Err(pursuit_udfs::options::unknown(name, &options)) }
 }
 
 struct CancelOnDrop(Arc<AtomicBool>);

@@ -42,9 +42,9 @@ impl SelectFrom {
         AsyncScalarUDF::new(Arc::new(Self { signature, registry, progress })).into_scalar_udf()
     }
 
-    async fn select(&self, gram: &[u8], question: &Question, function: &str) -> Result<Vec<answer::Row>> {
+    async fn select(&self, gram: &[u8], question: &Question, function: &str) -> Result<Vec<ArrayRef>> {
         let moments = Moments::from_bytes(gram).map_err(|error| named("select_from", error))?;
-        let data = move || Ok((Data::Gram(moments.finish()), moments.plan().clone()));
+        let data = move || Ok((Data::Gram(moments.finish()), None, moments.plan().clone()));
         question.answer(Arc::clone(&self.progress), data).await.map_err(|error| named(function, error))
     }
 }
@@ -102,9 +102,9 @@ impl AsyncScalarUDFImpl for SelectFrom {
                     .filter(|options| options.is_valid(row))
                     .map_or("{}", |options| options.as_string::<i32>().value(row));
                 let question = question(spec, text)?;
-                let rows = self.select(grams.as_binary::<i64>().value(row), &question, question.spec.name).await?;
-                length = rows.len();
-                parts.push(answer::columns(&rows, question.spec.name));
+                let ranking = self.select(grams.as_binary::<i64>().value(row), &question, question.spec.name).await?;
+                length = ranking[0].len();
+                parts.push(ranking);
             }
             offsets.push(offsets[row] + length as i32);
         }

@@ -7,13 +7,12 @@ use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Column;
 use datafusion::error::Result;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType, ident};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column as PhysicalColumn;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
 
-use crate::answer;
 use crate::call::Call;
 use crate::exec::SelectExec;
 use crate::progress::Progress;
@@ -29,7 +28,7 @@ pub(crate) struct SelectTable {
 impl SelectTable {
     pub(crate) fn new(input: LogicalPlan, call: Call, progress: Arc<Progress>) -> Self {
         let partitions = call.partitions.iter().map(|at| Arc::clone(&input.schema().fields()[*at]));
-        let fields: Vec<FieldRef> = partitions.chain(answer::FIELDS.iter().cloned()).collect();
+        let fields: Vec<FieldRef> = partitions.chain(call.question.fields.iter().cloned()).collect();
         Self { input, call, schema: Arc::new(Schema::new(fields)), progress }
     }
 }
@@ -52,18 +51,22 @@ impl TableProvider for SelectTable {
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let mut call = self.call.clone();
-        let mut input = self.input.clone();
-        // Leave columns unread where some are not needed. A projection of all would only make planning slow.
+        // Leave columns unread where some are not needed.
         let needed: Vec<usize> = call.partitions.iter().chain(&call.columns).copied().collect();
-        if needed.len() < input.schema().fields().len() {
-            let columns: Vec<Expr> =
-                needed.iter().map(|at| Expr::Column(Column::from(input.schema().qualified_field(*at)))).collect();
-            input = LogicalPlanBuilder::from(input).project(columns)?.build()?;
-            call.partitions = (0..call.partitions.len()).collect();
-            call.columns = (call.partitions.len()..needed.len()).collect();
+        let (input, needed) = project(&self.input, needed)?;
+        let partitions = call.partitions.len();
+        (call.partitions, call.columns) = (needed[..partitions].to_vec(), needed[partitions..].to_vec());
+        let mut inputs = vec![state.create_physical_plan(&input).await?];
+        if let Some(held_out) = &mut call.held_out {
+            let (plan, columns) = project(&held_out.plan, std::mem::take(&mut held_out.columns))?;
+            held_out.columns = columns;
+            inputs.push(state.create_physical_plan(&plan).await?);
         }
-        let input = state.create_physical_plan(&input).await?;
-        let select = Arc::new(SelectExec::new(call, input, Arc::clone(&self.schema), Arc::clone(&self.progress)));
+        if let Some(features) = &call.features {
+            let names = LogicalPlanBuilder::from(features.clone()).project([ident("feature")])?.build()?;
+            inputs.push(state.create_physical_plan(&names).await?);
+        }
+        let select = Arc::new(SelectExec::new(call, inputs, Arc::clone(&self.schema), Arc::clone(&self.progress)));
         let Some(projection) = projection else { return Ok(select) };
         let column = |at: &usize| {
             let name = self.schema.field(*at).name();
@@ -71,4 +74,13 @@ impl TableProvider for SelectTable {
         };
         Ok(Arc::new(ProjectionExec::try_new(projection.iter().map(column).collect::<Vec<_>>(), select)?))
     }
+}
+
+/// The plan with only these columns, and where they are then. A projection of all would only make planning slow.
+fn project(plan: &LogicalPlan, columns: Vec<usize>) -> Result<(LogicalPlan, Vec<usize>)> {
+    if columns.len() == plan.schema().fields().len() {
+        return Ok((plan.clone(), columns));
+    }
+    let exprs: Vec<Expr> = columns.iter().map(|at| Expr::Column(Column::from(plan.schema().qualified_field(*at)))).collect();
+    Ok((LogicalPlanBuilder::from(plan.clone()).project(exprs)?.build()?, (0..columns.len()).collect()))
 }

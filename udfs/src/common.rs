@@ -44,7 +44,8 @@ options! {
     pub struct Common {
         /// How many features to choose, or 'auto': as many as minimise the extended Bayesian information criterion.
         k: Count = Count::Default, Check::AtLeast(1.0);
-        /// Only these columns are candidates; `*` stands for any letters.
+        /// Only these columns are candidates; `*` stands for any letters. A table or subquery with a column `feature`, such as
+        /// another selection, is read first.
         features: Vec<String> = Vec::new();
         /// These columns are no candidates; `*` stands for any letters.
         exclude: Vec<String> = Vec::new();

@@ -45,11 +45,14 @@ mod common;
 pub mod datum_wise;
 mod error;
 mod math;
+mod models;
 mod moments;
 pub mod options;
 mod problem;
 mod ranking;
 mod registry;
+mod report;
+mod reports;
 mod rows;
 mod run;
 #[doc(hidden)]
@@ -67,10 +70,11 @@ pub use problem::{
     Block, Class, Data, DesignColumn, Feature, Label, LabelKind, LeftOut, NO_LEVEL, Numbers, Plan, Problem, Seen, Unit,
 };
 pub use ranking::{Choice, Ranking};
-pub use registry::selectors;
+pub use registry::{reports, selectors};
+pub use report::{Kind as ColumnKind, Report, Values};
 pub use rows::{Coding, Origin, Rows, RowsBuilder};
 pub use run::{Random, Run};
-pub use selector::{Declared, Labels, Reads, Selector, Spec};
+pub use selector::{Declared, Labels, Reads, Selector, Spec, Work};
 #[doc(hidden)]
 pub use serde;
 pub use serde_json::Value;

@@ -342,28 +342,31 @@ pub fn unknown_names(option: &str, missing: &str, known: &[String]) -> Error {
     Error::call(format!("`{option}` names `{missing}`, which is not a feature{hint} features are {}", name_list(known)))
 }
 
-/// Declares a struct of options: documentation, type, default and limit of each, written once.
+/// Declares a struct of options: documentation, type, default and limit of each, written once. `..name: Type;` takes in the
+/// options of another such struct.
 #[macro_export]
 macro_rules! options {
     (
         $(#[doc = $struct_doc:expr])*
         $vis:vis struct $Name:ident {
             $( $(#[doc = $doc:expr])* $field:ident : $ty:ty = $default:expr $(, $check:expr)? ; )*
+            $( .. $shared:ident : $shared_ty:ty ; )*
         }
     ) => {
         $(#[doc = $struct_doc])*
         #[derive(Debug, Clone)]
-        $vis struct $Name { $( $(#[doc = $doc])* pub $field: $ty, )* }
+        $vis struct $Name { $( $(#[doc = $doc])* pub $field: $ty, )* $( pub $shared: $shared_ty, )* }
 
         impl Default for $Name {
             fn default() -> Self {
-                Self { $( $field: $default, )* }
+                Self { $( $field: $default, )* $( $shared: Default::default(), )* }
             }
         }
 
         impl $crate::Options for $Name {
             fn specs() -> Vec<$crate::OptionSpec> {
-                vec![ $( {
+                #[allow(unused_mut)]
+                let mut specs = vec![ $( {
                     let default: $ty = $default;
                     #[allow(unused_mut, unused_assignments)]
                     let mut allowed = <$ty as $crate::OptionType>::allowed();
@@ -375,7 +378,9 @@ macro_rules! options {
                         allowed,
                         description: $crate::selector::paragraph(&[$($doc),*]),
                     }
-                }, )* ]
+                }, )* ];
+                $( specs.extend(<$shared_ty as $crate::Options>::specs()); )*
+                specs
             }
 
             #[allow(unused_variables)]
@@ -387,7 +392,12 @@ macro_rules! options {
                         $( check = Some($check); )?
                         Some($crate::options::parse_checked(name, value, check).map(|parsed| self.$field = parsed))
                     } )*
-                    _ => None,
+                    _ => {
+                        $( if let Some(result) = $crate::Options::set(&mut self.$shared, name, value) {
+                            return Some(result);
+                        } )*
+                        None
+                    }
                 }
             }
         }

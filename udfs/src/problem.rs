@@ -258,6 +258,9 @@ pub struct Problem {
     pub standardize: bool,
     pub seen: Seen,
     pub data: Data,
+    /// The rows of a second table, measured as the first one's are.
+    pub held_out: Option<Rows>,
+    column_keys: Vec<u64>,
 }
 
 impl Problem {
@@ -315,10 +318,16 @@ impl Problem {
             Count::Exactly(k) => Some(k.min(units.len())),
             Count::Default => Some(units.len().min(10.max(must_include.len()))),
         };
-        let (label, seen) = (label.clone(), seen.clone());
-        let problem = Self { features, units, label, k, must_include, standardize: common.standardize, seen, data };
+        let (label, seen, column_keys) = (label.clone(), seen.clone(), column_keys(design, plan));
+        let (standardize, held_out) = (common.standardize, None);
+        let problem = Self { features, units, label, k, must_include, standardize, seen, data, held_out, column_keys };
         problem.can_be_answered()?;
         Ok(problem)
+    }
+
+    pub fn with_held_out(mut self, rows: Option<Rows>) -> Self {
+        self.held_out = rows;
+        self
     }
 
     fn can_be_answered(&self) -> Result<()> {
@@ -336,6 +345,12 @@ impl Problem {
         Ok(())
     }
 
+    /// A number for a column of the design that depends on its name and not on its place. Random numbers for a column are drawn
+    /// with it, so that the order of a table's columns does not matter.
+    pub fn column_key(&self, column: usize) -> u64 {
+        self.column_keys[column]
+    }
+
     /// Why a unit can never be chosen, if so: nothing varies in it.
     pub fn why_never(&self, unit: usize) -> Option<&'static str> {
         let varies = |column: usize| match &self.data {
@@ -349,6 +364,15 @@ impl Problem {
         let all_missing = self.units[unit].features.iter().all(is_missing);
         Some(if all_missing { "all values are NULL" } else { "constant" })
     }
+}
+
+fn column_keys(design: &[DesignColumn], plan: &Plan) -> Vec<u64> {
+    let mut keys: Vec<u64> = Vec::with_capacity(design.len());
+    for (at, column) in design.iter().enumerate() {
+        let follows = at > 0 && design[at - 1].feature == column.feature;
+        keys.push(if follows { keys[at - 1].wrapping_add(1) } else { crate::run::hash(&plan.features[column.feature].name) });
+    }
+    keys
 }
 
 /// The features joined into units, a group standing where its first member stood.

@@ -1,6 +1,7 @@
 use crate::Declared;
 use crate::Spec;
 use crate::baselines::{correlation::Correlation, lasso::Lasso, random_forest::RandomForest};
+use crate::reports::evaluate::Evaluate;
 use crate::selectors::{
     datum_wise::DatumWise, omp::Omp, sequential_attention::SequentialAttention, sequential_lasso::SequentialLasso,
 };
@@ -16,4 +17,9 @@ pub fn selectors() -> Vec<Spec> {
         Correlation::spec(),
         RandomForest::spec(),
     ]
+}
+
+/// The functions that answer otherwise than with a ranking.
+pub fn reports() -> Vec<Spec> {
+    vec![Evaluate::spec()]
 }

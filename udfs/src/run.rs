@@ -17,6 +17,11 @@ impl Run {
         Self { seed, ..Self::default() }
     }
 
+    /// The same run with other random numbers.
+    pub fn with_seed(&self, seed: u64) -> Self {
+        Self { seed: self.seed.wrapping_add(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)), ..self.clone() }
+    }
+
     /// Set the flag from any thread, and the run ends at its next step.
     pub fn with_cancel(mut self, flag: Arc<AtomicBool>) -> Self {
         self.cancelled = flag;
@@ -50,14 +55,16 @@ impl Run {
     /// The random stream for one purpose. Named, so that a new user of random numbers never shifts
     /// another's; numbered, so that parallel tasks each have their own whatever thread runs them.
     pub fn random(&self, purpose: &str, task: u64) -> Random {
-        let name = purpose
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
-        let mut random = Random(self.seed ^ name);
+        let mut random = Random(self.seed ^ hash(purpose));
         random.0 = random.next_u64() ^ task.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         random.next_u64();
         random
     }
+}
+
+/// FNV-1a: the same on every platform and in every version.
+pub(crate) fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
 impl fmt::Debug for Run {

@@ -1,4 +1,4 @@
-use crate::{OptionSpec, Problem, Ranking, Result, Run, Settings};
+use crate::{Common, Error, OptionSpec, Options, Problem, Ranking, Report, Result, Run, Settings};
 
 /// The contract: from a checked problem to a ranking. Everything else is derived from the declaration.
 pub trait Selector: Send + Sync {
@@ -8,12 +8,18 @@ pub trait Selector: Send + Sync {
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking>;
 }
 
-/// A selector declared with [`selector!`](crate::selector!).
-pub trait Declared: Selector + 'static {
+/// A selector declared with [`selector!`](crate::selector!), or a report with [`report!`](crate::report!).
+pub trait Declared: 'static {
     fn spec() -> Spec;
 }
 
-/// A selector as the engine and the manual see it.
+/// What a function does with the table it is given.
+pub enum Work {
+    Select(Box<dyn Selector>),
+    Report(Box<dyn Report>),
+}
+
+/// A selector or a report as the engine and the manual see it.
 #[derive(Debug, Clone)]
 pub struct Spec {
     /// The SQL function.
@@ -23,14 +29,42 @@ pub struct Spec {
     /// The documentation, first line first.
     pub documentation: &'static [&'static str],
     pub labels: Labels,
-    /// What the `score` column holds.
+    /// What the `score` column holds; empty for a report.
     pub score: &'static str,
+    /// The option that is a second table with the same columns, if there is one, and what it is for.
+    pub table: Option<(&'static str, &'static str)>,
     /// The selector's own options, beside the common ones.
     pub options: fn() -> Vec<OptionSpec>,
-    pub build: fn(&Settings) -> Result<Box<dyn Selector>>,
+    pub build: fn(&Settings) -> Result<Work>,
 }
 
 impl Spec {
+    /// Whether it answers with a ranking.
+    pub fn is_selector(&self) -> bool {
+        !self.score.is_empty()
+    }
+
+    /// The selector with these options of its own.
+    pub fn selector(&self, settings: &Settings) -> Result<Box<dyn Selector>> {
+        match (self.build)(settings)? {
+            Work::Select(selector) => Ok(selector),
+            Work::Report(_) => Err(Error::call(format!("{} does not rank features", self.name))),
+        }
+    }
+
+    /// Every option that the function takes: its own, its second table, and the common ones.
+    pub fn all_options(&self) -> Vec<OptionSpec> {
+        let table = self.table.map(|(name, description)| OptionSpec {
+            name,
+            kind: "table",
+            default: "NULL".into(),
+            allowed: String::new(),
+            description: description.into(),
+        });
+        let common = Common::specs().into_iter().filter(|option| self.is_selector() || !FOR_RANKINGS.contains(&option.name));
+        (self.options)().into_iter().chain(table).chain(common).collect()
+    }
+
     /// The first line of the documentation, without its full stop.
     pub fn summary(&self) -> String {
         self.documentation.first().map_or("", |line| line.trim().trim_end_matches('.')).to_string()
@@ -41,6 +75,9 @@ impl Spec {
         self.documentation.iter().map(|line| line.strip_prefix(' ').unwrap_or(line)).collect::<Vec<_>>().join("\n")
     }
 }
+
+/// Common options that only mean something where features are ranked.
+const FOR_RANKINGS: [&str; 4] = ["k", "must_include", "rows", "reads"];
 
 /// The labels that a selector can predict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +113,8 @@ macro_rules! selector {
             name = $name:literal,
             aliases = [$($alias:literal),*],
             labels = $labels:ident,
-            score = $score:literal $(,)?
+            score = $score:literal
+            $(, table = $table:expr)? $(,)?
         )]
         $vis:vis struct $Name:ident { $($options:tt)* }
     ) => {
@@ -93,8 +131,39 @@ macro_rules! selector {
                     documentation: &[$($doc),*],
                     labels: $crate::Labels::$labels,
                     score: $score,
+                    table: [$($table)?].first().copied(),
                     options: <$Name as $crate::Options>::specs,
-                    build: |settings| Ok(Box::new($crate::options::read::<$Name>(settings)?)),
+                    build: |settings| Ok($crate::Work::Select(Box::new($crate::options::read::<$Name>(settings)?))),
+                }
+            }
+        }
+    };
+}
+
+/// Declares a report: its documentation, its name in SQL, and its options.
+#[macro_export]
+macro_rules! report {
+    (
+        $(#[doc = $doc:expr])*
+        #[report(name = $name:literal, aliases = [$($alias:literal),*] $(, table = $table:expr)? $(,)?)]
+        $vis:vis struct $Name:ident { $($options:tt)* }
+    ) => {
+        $crate::options! {
+            $(#[doc = $doc])*
+            $vis struct $Name { $($options)* }
+        }
+
+        impl $crate::Declared for $Name {
+            fn spec() -> $crate::Spec {
+                $crate::Spec {
+                    name: $name,
+                    aliases: &[$($alias),*],
+                    documentation: &[$($doc),*],
+                    labels: $crate::Labels::Any,
+                    score: "",
+                    table: [$($table)?].first().copied(),
+                    options: <$Name as $crate::Options>::specs,
+                    build: |settings| Ok($crate::Work::Report(Box::new($crate::options::read::<$Name>(settings)?))),
                 }
             }
         }

@@ -135,6 +135,13 @@ impl Table {
         self.try_problem(label, true).expect("the test's table is in order")
     }
 
+    /// The first `own` rows, with the others held out.
+    pub fn problem_with_held_out(&self, label: &[f64], own: usize) -> Problem {
+        let (rows, held_out) = self.split_rows(label, own);
+        let problem = self.ask(Data::Rows(rows), Labels::Any).expect("the test's table is in order");
+        problem.with_held_out(Some(held_out))
+    }
+
     pub fn try_problem(&self, label: &[f64], from_rows: bool) -> Result<Problem> {
         if !from_rows {
             return self.ask(Data::Gram(self.moments(label, 0..label.len())?.finish()), Labels::Any);
@@ -223,7 +230,8 @@ pub fn planted(rows: usize, columns: usize, support: &[usize], noise: f64, seed:
 
 /// Judges a selector. Panics with the first promise that it breaks; a selector that passes is fit to be registered.
 pub fn check_selector(spec: &Spec) {
-    let default = (spec.build)(&Settings::new()).unwrap_or_else(|error| panic!("{}: defaults are refused: {error}", spec.name));
+    let default = spec.selector(&Settings::new());
+    let default = default.unwrap_or_else(|error| panic!("{}: defaults are refused: {error}", spec.name));
     let checker = Checker { spec, selector: &*default };
     checker.documentation();
     for from_rows in [false, true] {

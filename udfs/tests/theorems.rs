@@ -7,7 +7,11 @@ use pursuit_udfs::{Problem, Run, Settings, selectors};
 
 fn chosen(name: &str, problem: &Problem) -> Vec<usize> {
     let spec = selectors().into_iter().find(|spec| spec.name == name).unwrap();
-    (spec.build)(&Settings::new()).unwrap().select(problem, &Run::default()).unwrap().units()
+    let mut settings = Settings::new();
+    if name == "sequential_attention" {
+        settings.insert("model".into(), "linear".into());
+    }
+    spec.selector(&settings).unwrap().select(problem, &Run::default()).unwrap().units()
 }
 
 /// Columns centred and scaled to length 1.

@@ -2,6 +2,7 @@
 
 pub(crate) mod cholesky;
 pub(crate) mod double;
+pub(crate) mod gemm;
 pub(crate) mod lars;
 pub(crate) mod nnls;
 pub(crate) mod products;

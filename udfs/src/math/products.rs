@@ -40,6 +40,11 @@ pub(crate) const INDEPENDENT: f64 = 1e-10;
 
 impl Products {
     pub fn new(problem: &Problem) -> Self {
+        Self::of_units(problem, |_| true)
+    }
+
+    /// Only of the units that take part; the others have no columns.
+    pub fn of_units(problem: &Problem, takes_part: impl Fn(usize) -> bool) -> Self {
         let inner = |i: usize, j: usize| match &problem.data {
             Data::Gram(gram) => gram.matrix[i * gram.design.len() + j],
             Data::Rows(rows) => weighted_dot(&rows.columns[i], &rows.columns[j], &rows.weights),
@@ -48,6 +53,7 @@ impl Products {
         for (unit, columns) in problem.units.iter().map(|unit| &unit.columns).enumerate() {
             let start = combinations.len();
             match columns[..] {
+                _ if !takes_part(unit) => {}
                 [column] => {
                     let energy = inner(column, column);
                     let scale = if problem.standardize { 1.0 / energy.sqrt() } else { 1.0 };

@@ -1,0 +1,494 @@
+//! A network of dense layers with ReLU between them, trained by Adam on mini-batches.
+//!
+//! A step has two halves. The first goes through the rows of the batch, in chunks: forward, loss, and the errors backward. The
+//! second goes through the weights, in blocks: their gradient over the whole batch, and the update. Every sum is taken by
+//! one thread in one order, so that the number of threads does not show.
+
+use rayon::prelude::*;
+
+use crate::math::gemm::{Left, add_product, padded, vectorized};
+use crate::models::samples::{Inputs, Loss, Samples};
+use crate::{Error, Result, Run};
+
+/// Rows of a batch that one thread takes through the network at a time.
+const CHUNK: usize = 32;
+/// Rows of a weight matrix that one thread updates at a time.
+const BLOCK: usize = 24;
+/// Multiplications below which a second thread costs more than it brings.
+const PARALLEL: usize = 300_000;
+/// Adam's constants, as Keras has them.
+const BETA1: f32 = 0.9;
+const BETA2: f32 = 0.999;
+const EPSILON: f32 = 1e-7;
+/// Log odds of an output that only fills a vector register.
+const NEVER: f32 = -1e30;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Mlp {
+    layers: Vec<Layer>,
+    loss: Loss,
+    steps: i32,
+}
+
+/// `inputs × width` weights, of whose columns the first `outputs` count.
+#[derive(Debug, Clone)]
+struct Layer {
+    inputs: usize,
+    outputs: usize,
+    width: usize,
+    weights: Moving,
+    bias: Moving,
+    /// `outputs × padded(inputs)`: the weights as the errors meet them. Empty in the first layer, behind which there is nothing.
+    transposed: Vec<f32>,
+}
+
+/// Parameters with their gradient and Adam's moments.
+#[derive(Debug, Clone)]
+struct Moving {
+    values: Vec<f32>,
+    gradient: Vec<f32>,
+    first: Vec<f32>,
+    second: Vec<f32>,
+}
+
+impl Moving {
+    fn new(values: Vec<f32>) -> Self {
+        let zeros = vec![0.0; values.len()];
+        Self { gradient: zeros.clone(), first: zeros.clone(), second: zeros, values }
+    }
+}
+
+/// What is done to the inputs on their way into the first layer.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Gate<'a> {
+    /// A factor for each input; `None`: 1 for all.
+    pub mask: Option<&'a [f32]>,
+    /// This times an input's weights is added to their gradient.
+    pub decay: Option<&'a [f32]>,
+}
+
+/// The size of an update.
+#[derive(Clone, Copy)]
+pub(crate) struct Rate {
+    size: f32,
+}
+
+impl Rate {
+    /// Adam's step `step`, from 1, with its bias correction.
+    pub(crate) fn of(learning_rate: f64, step: i32) -> Self {
+        let (one, two) = (1.0 - f64::from(BETA1).powi(step), 1.0 - f64::from(BETA2).powi(step));
+        Self { size: (learning_rate * two.sqrt() / one) as f32 }
+    }
+}
+
+impl Mlp {
+    /// Weights uniform after Glorot and Bengio, no bias. Those of an input are drawn with its own key.
+    pub(crate) fn new(inputs: &Inputs, hidden: &[usize], run: &Run) -> Self {
+        let outputs = hidden.iter().copied().chain([inputs.loss.outputs()]);
+        let mut layers: Vec<Layer> = Vec::new();
+        for (at, outputs) in outputs.enumerate() {
+            let count = layers.last().map_or(inputs.columns.len(), |layer| layer.outputs);
+            let key = |row: usize| if at == 0 { inputs.keys[row] } else { (at * 100_003 + row) as u64 };
+            layers.push(Layer::new(count, outputs, at, |row| run.random("weights", key(row))));
+        }
+        let mut mlp = Self { layers, loss: inputs.loss, steps: 0 };
+        if let Loss::Softmax(classes) = inputs.loss {
+            mlp.last_mut().bias.values[classes..].fill(NEVER);
+        }
+        mlp
+    }
+
+    fn last_mut(&mut self) -> &mut Layer {
+        self.layers.last_mut().expect("a network has a layer")
+    }
+
+    pub(crate) fn inputs(&self) -> usize {
+        self.layers[0].inputs
+    }
+
+    /// The weights of one input.
+    pub(crate) fn input_weights(&self, input: usize) -> &[f32] {
+        let layer = &self.layers[0];
+        &layer.weights.values[input * layer.width..][..layer.outputs]
+    }
+
+    /// Drops all other inputs. Weights and moments of the rest stay as they are.
+    pub(crate) fn keep_inputs(&mut self, inputs: &[usize]) {
+        let layer = &mut self.layers[0];
+        let weights = &mut layer.weights;
+        for values in [&mut weights.values, &mut weights.gradient, &mut weights.first, &mut weights.second] {
+            *values = inputs.iter().flat_map(|input| &values[input * layer.width..][..layer.width]).copied().collect();
+        }
+        layer.inputs = inputs.len();
+    }
+
+    /// One update from a batch of rows. Returns its mean loss.
+    pub(crate) fn train(&mut self, samples: &Samples, rows: &[u32], gate: Gate<'_>, rate: f64, batch: &mut Batch) -> Result<f64> {
+        let loss = self.differentiate(samples, rows, gate, batch)?;
+        self.steps += 1;
+        let rate = Rate::of(rate, self.steps);
+        self.update(gate, Some(rate), batch);
+        Ok(loss)
+    }
+
+    /// Forward and backward; what is left to do is the gradient of the weights.
+    fn differentiate(&self, samples: &Samples, rows: &[u32], gate: Gate<'_>, batch: &mut Batch) -> Result<f64> {
+        batch.fit(self, rows.len());
+        batch.mask(&self.layers[0], gate.mask);
+        let (first, scale) = (if gate.mask.is_some() { &batch.masked } else { &self.layers[0].weights.values }, rows.len());
+        let pass = |(chunk, rows): (&mut Chunk, &[u32])| pass_chunk(self, first, samples, chunk, rows, 1.0 / scale as f32);
+        // As long a minimum as that keeps everything on this thread.
+        let alone = if batch.is_parallel { 1 } else { usize::MAX };
+        batch.chunks.par_iter_mut().zip(rows.par_chunks(CHUNK)).with_min_len(alone).for_each(pass);
+        let loss = batch.chunks.iter().map(|chunk| chunk.loss).sum::<f64>() / rows.len() as f64;
+        if loss.is_finite() {
+            Ok(loss)
+        } else {
+            Err(Error::data("training diverged: the loss is no longer a number; lower learning_rate"))
+        }
+    }
+
+    /// Gradients of all layers, and the update if there is a rate.
+    fn update(&mut self, gate: Gate<'_>, rate: Option<Rate>, batch: &mut Batch) {
+        let Batch { chunks, slopes, is_parallel, .. } = batch;
+        for (at, layer) in self.layers.iter_mut().enumerate() {
+            let (width, weights) = (layer.width, &mut layer.weights);
+            let size = BLOCK * width;
+            let none = &mut vec![0.0; if at == 0 { 0 } else { layer.inputs }];
+            let slopes = if at == 0 { &mut *slopes } else { none };
+            let gate = if at == 0 { gate } else { Gate::default() };
+            let blocks = weights
+                .values
+                .par_chunks_mut(size)
+                .zip(weights.gradient.par_chunks_mut(size))
+                .zip(weights.first.par_chunks_mut(size))
+                .zip(weights.second.par_chunks_mut(size))
+                .zip(slopes.par_chunks_mut(BLOCK))
+                .enumerate();
+            let update = |(block, ((((values, gradient), first), second), slopes)): (usize, _)| {
+                let block = Block { layer: at, from: block * BLOCK, width, values, gradient, first, second, slopes };
+                update_block(block, chunks, gate, rate);
+            };
+            let alone = if *is_parallel && at == 0 { 1 } else { usize::MAX };
+            blocks.with_min_len(alone).for_each(update);
+            update_bias(layer, at, chunks, rate);
+            layer.transpose();
+        }
+    }
+
+    /// The outputs for every row, `outputs` values each: log odds of classes, or standardised numbers.
+    pub(crate) fn outputs(&self, samples: &Samples, mask: Option<&[f32]>) -> Vec<f32> {
+        let outputs = self.loss.outputs();
+        let mut all = vec![0.0; samples.rows() * outputs];
+        let mut masked = Batch::default();
+        masked.mask(&self.layers[0], mask);
+        let first = if mask.is_some() { &masked.masked } else { &self.layers[0].weights.values };
+        all.par_chunks_mut(CHUNK * outputs).enumerate().for_each_init(
+            || Chunk::new(self),
+            |chunk, (at, out)| {
+                let rows: Vec<u32> = (0..out.len() / outputs).map(|row| (at * CHUNK + row) as u32).collect();
+                forward_chunk(self, first, samples, chunk, &rows);
+                let last = self.layers.last().expect("a network has a layer");
+                let values = chunk.values.last().expect("a network has a layer");
+                for (row, out) in out.chunks_mut(outputs).enumerate() {
+                    out.copy_from_slice(&values[row * last.width..][..outputs]);
+                }
+            },
+        );
+        all
+    }
+
+    /// Length of the gradient of the loss over all rows by each input's weights, as if the input were on.
+    pub(crate) fn input_slopes(&mut self, samples: &Samples, mask: &[f32], batch: &mut Batch, run: &Run) -> Result<Vec<f64>> {
+        let all: Vec<u32> = (0..samples.rows() as u32).collect();
+        let width = self.layers[0].width;
+        let mut total = vec![0.0f64; self.inputs() * width];
+        for rows in all.chunks(8 * CHUNK) {
+            run.check()?;
+            self.differentiate(samples, rows, Gate { mask: Some(mask), decay: None }, batch)?;
+            self.update(Gate::default(), None, batch);
+            let share = rows.len() as f64 / all.len() as f64;
+            total.iter_mut().zip(&self.layers[0].weights.gradient).for_each(|(sum, g)| *sum += share * f64::from(*g));
+        }
+        Ok(total.chunks(width).map(|row| row.iter().map(|g| g * g).sum::<f64>().sqrt()).collect())
+    }
+}
+
+impl Layer {
+    fn new(inputs: usize, outputs: usize, at: usize, random: impl Fn(usize) -> crate::Random) -> Self {
+        let width = padded(outputs);
+        let reach = (6.0 / (inputs + outputs) as f64).sqrt();
+        let mut weights = vec![0.0; inputs * width];
+        for (row, weights) in weights.chunks_mut(width).enumerate() {
+            let mut random = random(row);
+            weights[..outputs].iter_mut().for_each(|weight| *weight = (reach * (2.0 * random.uniform() - 1.0)) as f32);
+        }
+        let transposed = if at == 0 { Vec::new() } else { vec![0.0; outputs * padded(inputs)] };
+        let mut layer =
+            Self { inputs, outputs, width, weights: Moving::new(weights), bias: Moving::new(vec![0.0; width]), transposed };
+        layer.transpose();
+        layer
+    }
+
+    fn transpose(&mut self) {
+        if self.transposed.is_empty() {
+            return;
+        }
+        let stride = padded(self.inputs);
+        for (row, weights) in self.weights.values.chunks(self.width).enumerate() {
+            for (column, weight) in weights[..self.outputs].iter().enumerate() {
+                self.transposed[column * stride + row] = *weight;
+            }
+        }
+    }
+}
+
+/// Working space for batches; it fits itself to what it is used with.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    chunks: Vec<Chunk>,
+    /// The first layer's weights behind the mask.
+    masked: Vec<f32>,
+    slopes: Vec<f32>,
+    is_parallel: bool,
+}
+
+impl Batch {
+    /// Derivative of the last batch's loss by the mask, for each input: `⟨w, g⟩` of its weights and their gradient before the mask.
+    pub(crate) fn slopes(&self) -> &[f32] {
+        &self.slopes
+    }
+
+    fn fit(&mut self, mlp: &Mlp, rows: usize) {
+        self.chunks.resize_with(rows.div_ceil(CHUNK), || Chunk::new(mlp));
+        self.slopes.resize(mlp.inputs(), 0.0);
+        self.is_parallel = rows * self.slopes.len() * mlp.layers[0].width >= PARALLEL;
+    }
+
+    fn mask(&mut self, layer: &Layer, mask: Option<&[f32]>) {
+        let Some(mask) = mask else { return };
+        self.masked.resize(layer.weights.values.len(), 0.0);
+        let rows = self.masked.chunks_mut(layer.width).zip(layer.weights.values.chunks(layer.width)).zip(mask);
+        for ((masked, weights), factor) in rows {
+            masked.iter_mut().zip(weights).for_each(|(masked, weight)| *masked = factor * weight);
+        }
+    }
+}
+
+/// A few rows on their way through the network.
+#[derive(Debug)]
+struct Chunk {
+    rows: usize,
+    inputs: Vec<f32>,
+    stride: usize,
+    /// Of each layer: what it gives on, and the derivative of the loss by it.
+    values: Vec<Vec<f32>>,
+    errors: Vec<Vec<f32>>,
+    loss: f64,
+}
+
+impl Chunk {
+    fn new(mlp: &Mlp) -> Self {
+        let space = || mlp.layers.iter().map(|layer| vec![0.0; CHUNK * layer.width]).collect::<Vec<_>>();
+        Self { rows: 0, inputs: Vec::new(), stride: 0, values: space(), errors: space(), loss: 0.0 }
+    }
+}
+
+vectorized! {
+    fn pass_chunk(mlp: &Mlp, first: &[f32], samples: &Samples, chunk: &mut Chunk, rows: &[u32], scale: f32) = pass;
+}
+vectorized! {
+    fn forward_chunk(mlp: &Mlp, first: &[f32], samples: &Samples, chunk: &mut Chunk, rows: &[u32]) = forward;
+}
+vectorized! {
+    fn update_block(block: Block<'_>, chunks: &[Chunk], gate: Gate<'_>, rate: Option<Rate>) = update;
+}
+
+#[inline(always)]
+fn pass<const FMA: bool>(mlp: &Mlp, first: &[f32], samples: &Samples, chunk: &mut Chunk, rows: &[u32], scale: f32) {
+    forward::<FMA>(mlp, first, samples, chunk, rows);
+    let last = mlp.layers.len() - 1;
+    let (values, errors) = (&chunk.values[last], &mut chunk.errors[last]);
+    let width = mlp.layers[last].width;
+    chunk.loss = 0.0;
+    for ((row, values), errors) in rows.iter().zip(values.chunks(width)).zip(errors.chunks_mut(width)) {
+        chunk.loss += differentiate_loss(mlp.loss, values, samples.targets[*row as usize], scale, errors);
+    }
+    for at in (1..mlp.layers.len()).rev() {
+        let (layer, behind) = (&mlp.layers[at], &mlp.layers[at - 1]);
+        let (before, after) = chunk.errors.split_at_mut(at);
+        let errors = &mut before[at - 1][..rows.len() * behind.width];
+        errors.fill(0.0);
+        let left = Left { values: &after[0], row: layer.width, step: 1 };
+        add_product::<FMA>(errors, rows.len(), behind.width, left, &layer.transposed, layer.outputs);
+        for (error, value) in errors.iter_mut().zip(&chunk.values[at - 1]) {
+            *error = if *value > 0.0 { *error } else { 0.0 };
+        }
+    }
+}
+
+#[inline(always)]
+fn forward<const FMA: bool>(mlp: &Mlp, first: &[f32], samples: &Samples, chunk: &mut Chunk, rows: &[u32]) {
+    chunk.rows = rows.len();
+    chunk.stride = samples.stride;
+    chunk.inputs.resize(CHUNK * samples.stride, 0.0);
+    for (row, inputs) in rows.iter().zip(chunk.inputs.chunks_mut(samples.stride)) {
+        inputs.copy_from_slice(samples.row(*row as usize));
+    }
+    for (at, layer) in mlp.layers.iter().enumerate() {
+        let (before, after) = chunk.values.split_at_mut(at);
+        let values = &mut after[0][..rows.len() * layer.width];
+        values.chunks_mut(layer.width).for_each(|values| values.copy_from_slice(&layer.bias.values));
+        let (left, weights) = match at {
+            0 => (Left { values: &chunk.inputs, row: samples.stride, step: 1 }, first),
+            _ => (Left { values: &before[at - 1], row: mlp.layers[at - 1].width, step: 1 }, &layer.weights.values[..]),
+        };
+        add_product::<FMA>(values, rows.len(), layer.width, left, weights, layer.inputs);
+        if at + 1 < mlp.layers.len() {
+            values.iter_mut().for_each(|value| *value = value.max(0.0));
+        }
+    }
+}
+
+/// Writes the derivative of a row's loss by the outputs, times `scale`, and returns the loss.
+#[inline(always)]
+fn differentiate_loss(loss: Loss, values: &[f32], target: f32, scale: f32, errors: &mut [f32]) -> f64 {
+    match loss {
+        Loss::Squared => {
+            let miss = values[0] - target;
+            errors.fill(0.0);
+            errors[0] = 2.0 * scale * miss;
+            f64::from(miss * miss)
+        }
+        Loss::Logistic => {
+            let odds = values[0];
+            let small = exp(-odds.abs());
+            let probability = if odds >= 0.0 { 1.0 / (1.0 + small) } else { small / (1.0 + small) };
+            errors.fill(0.0);
+            errors[0] = scale * (probability - target);
+            f64::from(odds.max(0.0) - odds * target) + f64::from(small).ln_1p()
+        }
+        Loss::Softmax(_) => {
+            let largest = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            let mut total = 0.0;
+            for (error, value) in errors.iter_mut().zip(values) {
+                *error = exp(value - largest);
+            }
+            errors.iter().for_each(|error| total += error);
+            let factor = scale / total;
+            errors.iter_mut().for_each(|error| *error *= factor);
+            let class = target as usize;
+            errors[class] -= scale;
+            f64::from(total).ln() - f64::from(values[class] - largest)
+        }
+    }
+}
+
+/// `eˣ` for `x ≤ 0` to the last digit or two of an f32, in steps that the compiler can do for several numbers at once.
+#[inline(always)]
+pub(crate) fn exp(x: f32) -> f32 {
+    // Adding a number of which only whole parts have digits left rounds, and leaves the whole part in the lowest bits.
+    const ROUND: f32 = 12_582_912.0;
+    let x = x.max(-87.0);
+    let rounded = x * std::f32::consts::LOG2_E + ROUND;
+    let whole = rounded - ROUND;
+    // The logarithm of two in two parts, of which the first is exact in few digits.
+    let rest = x - whole * 0.693_359_4 + whole * 2.121_944_4e-4;
+    let series = 1.987_569_1e-4_f32;
+    let series = series * rest + 1.398_199_9e-3;
+    let series = series * rest + 8.333_452e-3;
+    let series = series * rest + 4.166_579_6e-2;
+    let series = series * rest + 1.666_666_5e-1;
+    let series = series * rest + 0.5;
+    let value = series * rest * rest + rest + 1.0;
+    value * f32::from_bits((rounded.to_bits() << 23).wrapping_add(1.0f32.to_bits()))
+}
+
+/// Some rows of a layer's weights.
+struct Block<'a> {
+    layer: usize,
+    from: usize,
+    width: usize,
+    values: &'a mut [f32],
+    gradient: &'a mut [f32],
+    first: &'a mut [f32],
+    second: &'a mut [f32],
+    slopes: &'a mut [f32],
+}
+
+#[inline(always)]
+fn update<const FMA: bool>(block: Block<'_>, chunks: &[Chunk], gate: Gate<'_>, rate: Option<Rate>) {
+    let Block { layer, from, width, values, gradient, first, second, slopes } = block;
+    let rows = gradient.len() / width;
+    gradient.fill(0.0);
+    for chunk in chunks {
+        let (inputs, stride) = match layer {
+            0 => (&chunk.inputs, chunk.stride),
+            _ => (&chunk.values[layer - 1], chunk.values[layer - 1].len() / CHUNK),
+        };
+        let left = Left { values: &inputs[from..], row: 1, step: stride };
+        add_product::<FMA>(gradient, rows, width, left, &chunk.errors[layer], chunk.rows);
+    }
+    for row in 0..rows {
+        let range = row * width..(row + 1) * width;
+        let (values, gradient) = (&mut values[range.clone()], &mut gradient[range.clone()]);
+        if layer == 0 {
+            let mut sums = [0.0f32; 8];
+            for (w, g) in values.as_chunks::<8>().0.iter().zip(gradient.as_chunks::<8>().0) {
+                for lane in 0..8 {
+                    sums[lane] += w[lane] * g[lane];
+                }
+            }
+            slopes[row] = sums.iter().sum();
+            if let Some(mask) = gate.mask {
+                gradient.iter_mut().for_each(|g| *g *= mask[from + row]);
+            }
+            if let Some(decay) = gate.decay {
+                gradient.iter_mut().zip(&*values).for_each(|(g, w)| *g += decay[from + row] * w);
+            }
+        }
+        if let Some(rate) = rate {
+            adam(values, gradient, &mut first[range.clone()], &mut second[range], rate);
+        }
+    }
+}
+
+fn update_bias(layer: &mut Layer, at: usize, chunks: &[Chunk], rate: Option<Rate>) {
+    let bias = &mut layer.bias;
+    bias.gradient.fill(0.0);
+    for chunk in chunks {
+        for errors in chunk.errors[at].chunks(layer.width).take(chunk.rows) {
+            bias.gradient.iter_mut().zip(errors).for_each(|(sum, error)| *sum += error);
+        }
+    }
+    if let Some(rate) = rate {
+        adam(&mut bias.values, &bias.gradient, &mut bias.first, &mut bias.second, rate);
+    }
+}
+
+/// One step of Adam.
+#[inline(always)]
+pub(crate) fn adam(values: &mut [f32], gradient: &[f32], first: &mut [f32], second: &mut [f32], rate: Rate) {
+    for (((value, g), m), v) in values.iter_mut().zip(gradient).zip(first).zip(second) {
+        *m = BETA1 * *m + (1.0 - BETA1) * g;
+        *v = BETA2 * *v + (1.0 - BETA2) * g * g;
+        *value -= rate.size * *m / (v.sqrt() + EPSILON);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Label;
+    use crate::testing::Table;
+
+    #[test]
+    fn exp_is_exact_to_the_last_digits() {
+        for at in 0..8700 {
+            let x = -0.01 * at as f32;
+            let exact = f64::from(x).exp();
+            assert!((f64::from(exp(x)) - exact).abs() <= 3e-7 * exact, "{x}");
+        }
+        assert!(exp(-1e30) < 2e-38);
+    }
+}

@@ -1,0 +1,103 @@
+use rayon::prelude::*;
+
+use crate::models::judge::{self, Verdict};
+use crate::models::samples::Inputs;
+use crate::models::training::Training;
+use crate::report::{Kind, Report, Values};
+use crate::{Check, Data, Problem, Result, Run, Split, choice, report};
+
+choice! {
+    /// What predicts the label.
+    pub enum Model {
+        Mlp = "mlp",
+    }
+}
+
+report! {
+    /// How well features predict a label.
+    ///
+    /// Trains a model on the given features and tells how good its predictions are: for classes accuracy, log loss and the area
+    /// under the ROC curve (with many classes the mean over each against all others), for numbers R², RMSE and MAE.
+    ///
+    /// Judged on the table given as `test`, which is filled and scaled as the training rows are; without one, on a
+    /// held-out share of the rows (`validation`, by default a fifth). The row `train` tells the same for the rows learnt from.
+    /// Trained anew for each of the `seeds`; `value` is the mean, `deviation` the standard deviation.
+    #[report(name = "evaluate", aliases = [], table = ("test", "The rows to judge by, with the same columns."))]
+    pub struct Evaluate {
+        /// What predicts the label.
+        model: Model = Model::Mlp;
+        /// How many times to train, each time from another random start.
+        seeds: usize = 1, Check::Between(1.0, 1000.0);
+        ..training: Training;
+    }
+}
+
+/// Passes over the rows, unless there is a reason for others: as many as the paper's judges take.
+const EPOCHS: usize = 80;
+const STEPS_MIN: usize = 2000;
+const STEPS_MAX: usize = 40_000;
+
+impl Report for Evaluate {
+    fn columns(&self) -> Vec<(&'static str, Kind)> {
+        vec![
+            ("split", Kind::Text),
+            ("metric", Kind::Text),
+            ("value", Kind::Number),
+            ("deviation", Kind::Number),
+            ("seeds", Kind::Whole),
+        ]
+    }
+
+    fn report(&self, problem: &Problem, run: &Run) -> Result<Vec<Values>> {
+        let verdicts = self.verdicts(problem, run)?;
+        let (mut splits, mut metrics, mut values, mut deviations) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (at, split) in ["test", "train"].into_iter().enumerate() {
+            for (which, (metric, _)) in verdicts[0][at].metrics.iter().enumerate() {
+                let of_seeds: Vec<f64> = verdicts.iter().map(|seed| seed[at].metrics[which].1).collect();
+                let mean = of_seeds.iter().sum::<f64>() / of_seeds.len() as f64;
+                let squares: f64 = of_seeds.iter().map(|value| (value - mean).powi(2)).sum();
+                splits.push(split);
+                metrics.push(*metric);
+                values.push(mean);
+                deviations.push((of_seeds.len() > 1).then(|| (squares / (of_seeds.len() - 1) as f64).sqrt()));
+            }
+        }
+        let seeds = values.iter().map(|_| self.seeds).collect::<Vec<_>>();
+        Ok(vec![
+            Values::texts(splits),
+            Values::texts(metrics),
+            Values::numbers(values),
+            Values::Number(deviations),
+            Values::wholes(seeds),
+        ])
+    }
+}
+
+impl Evaluate {
+    /// For each seed the verdicts on the rows judged by and on those learnt from.
+    fn verdicts(&self, problem: &Problem, run: &Run) -> Result<Vec<Vec<Verdict>>> {
+        let Data::Rows(rows) = &problem.data else { unreachable!("reports read rows") };
+        let columns: Vec<usize> = (0..rows.columns.len()).filter(|at| rows.columns[*at].iter().any(|x| *x != 0.0)).collect();
+        let inputs = Inputs::new(problem, rows, columns);
+        let one = |seed: usize| {
+            let run = run.with_seed(seed as u64);
+            let (train, test) = match &problem.held_out {
+                Some(test) => {
+                    let all = Split::none(rows.rows());
+                    (inputs.samples(rows, &all.train), inputs.samples(test, &Split::none(test.rows()).train))
+                }
+                None => {
+                    let split = self.training.split(rows, true, &run);
+                    (inputs.samples(rows, &split.train), inputs.samples(rows, &split.valid))
+                }
+            };
+            let a_pass = (train.rows() / self.training.batch_rows(train.rows())).max(1);
+            let steps = match self.training.epochs {
+                Some(epochs) => epochs * a_pass,
+                None => (EPOCHS * a_pass).clamp(STEPS_MIN, STEPS_MAX),
+            };
+            judge::fit(&inputs, &train, &[&test, &train], &self.training, steps, &run)
+        };
+        (0..self.seeds).into_par_iter().map(one).collect()
+    }
+}

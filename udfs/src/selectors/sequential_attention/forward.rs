@@ -1,0 +1,43 @@
+//! Algorithm 1 of the paper: attention round by round.
+
+use super::SequentialAttention;
+use super::attention::Attention;
+use super::neural::Ground;
+use crate::Result;
+use crate::models::mlp::Gate;
+
+/// The first `most` candidates in the order in which attention chooses them, with the attention that each had.
+pub(super) fn order(options: &SequentialAttention, ground: &mut Ground<'_>, most: usize) -> Result<Vec<(usize, f64)>> {
+    let Ground { candidates, trainer, training, forced, run, .. } = ground;
+    let attention_rate = options.attention_rate.unwrap_or(if options.mask.is_normalized() { 0.03 } else { 0.001 });
+    let mut order: Vec<(usize, f64)> = forced.iter().map(|candidate| (*candidate, 1.0)).collect();
+    let mut attention = Attention::new(options.mask, candidates.len());
+    forced.iter().for_each(|candidate| attention.choose(*candidate));
+    let open = most.saturating_sub(forced.len());
+    let rounds = open.div_ceil(options.per_round);
+    let steps = training.steps(trainer.pass_rows(), rounds.max(1));
+    let warm = (options.warmup * steps as f64) as usize;
+    run.step(0, rounds.max(1))?;
+    for _ in 0..warm {
+        trainer.step(Gate::default(), training.learning_rate)?;
+    }
+    let mut of_inputs = vec![1.0; candidates.columns.len()];
+    let mut slopes = vec![0.0; candidates.len()];
+    for round in 0..rounds {
+        run.step_with(round, rounds, || trainer.note())?;
+        attention.begin_round();
+        let end = |round: usize| warm + round * (steps - warm) / rounds;
+        for _ in end(round)..end(round + 1) {
+            candidates.spread(&attention.mask, &mut of_inputs);
+            trainer.step(Gate { mask: Some(&of_inputs), decay: None }, training.learning_rate)?;
+            candidates.gather(trainer.batch.slopes(), &mut slopes);
+            attention.step(&slopes, attention_rate);
+        }
+        let wanted = options.per_round.min(most - order.len());
+        for candidate in attention.ranked().into_iter().take(wanted) {
+            order.push((candidate, f64::from(attention.mask[candidate])));
+            attention.choose(candidate);
+        }
+    }
+    Ok(order)
+}
