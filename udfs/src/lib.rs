@@ -74,7 +74,7 @@ pub use registry::{reports, selectors};
 pub use report::{Kind as ColumnKind, Report, Values};
 pub use rows::{Coding, Origin, Rows, RowsBuilder};
 pub use run::{Random, Run};
-pub use selector::{Declared, Labels, Reads, Selector, Spec, Work};
+pub use selector::{Decides, Declared, Labels, Reads, Selector, Spec, Work};
 #[doc(hidden)]
 pub use serde;
 pub use serde_json::Value;

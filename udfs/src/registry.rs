@@ -1,7 +1,8 @@
 use crate::Declared;
 use crate::Spec;
 use crate::baselines::{correlation::Correlation, lasso::Lasso, random_forest::RandomForest};
-use crate::reports::evaluate::Evaluate;
+use crate::reports::datum_wise_classify::{DatumWiseClassify, DatumWiseSteps};
+use crate::reports::{datum_wise_curve::DatumWiseCurve, datum_wise_policy::DatumWisePolicy, evaluate::Evaluate};
 use crate::selectors::{
     datum_wise::DatumWise, omp::Omp, sequential_attention::SequentialAttention, sequential_lasso::SequentialLasso,
 };
@@ -21,5 +22,5 @@ pub fn selectors() -> Vec<Spec> {
 
 /// The functions that answer otherwise than with a ranking.
 pub fn reports() -> Vec<Spec> {
-    vec![Evaluate::spec()]
+    vec![Evaluate::spec(), DatumWiseClassify::spec(), DatumWiseSteps::spec(), DatumWisePolicy::spec(), DatumWiseCurve::spec()]
 }

@@ -17,6 +17,16 @@ pub trait Declared: 'static {
 pub enum Work {
     Select(Box<dyn Selector>),
     Report(Box<dyn Report>),
+    Decide(Decides),
+}
+
+/// Deciding rows by a policy, as they stream through.
+#[derive(Debug, Clone)]
+pub struct Decides {
+    /// Columns that tell the rows apart.
+    pub key: Vec<String>,
+    /// A row of the answer for each step, instead of one for each row.
+    pub shows_steps: bool,
 }
 
 /// A selector or a report as the engine and the manual see it.
@@ -48,7 +58,7 @@ impl Spec {
     pub fn selector(&self, settings: &Settings) -> Result<Box<dyn Selector>> {
         match (self.build)(settings)? {
             Work::Select(selector) => Ok(selector),
-            Work::Report(_) => Err(Error::call(format!("{} does not rank features", self.name))),
+            Work::Report(_) | Work::Decide(_) => Err(Error::call(format!("{} does not rank features", self.name))),
         }
     }
 
@@ -145,7 +155,12 @@ macro_rules! selector {
 macro_rules! report {
     (
         $(#[doc = $doc:expr])*
-        #[report(name = $name:literal, aliases = [$($alias:literal),*] $(, table = $table:expr)? $(,)?)]
+        #[report(
+            name = $name:literal,
+            aliases = [$($alias:literal),*]
+            $(, labels = $labels:ident)?
+            $(, table = $table:expr)? $(,)?
+        )]
         $vis:vis struct $Name:ident { $($options:tt)* }
     ) => {
         $crate::options! {
@@ -159,7 +174,7 @@ macro_rules! report {
                     name: $name,
                     aliases: &[$($alias),*],
                     documentation: &[$($doc),*],
-                    labels: $crate::Labels::Any,
+                    labels: [$($crate::Labels::$labels,)? $crate::Labels::Any][0],
                     score: "",
                     table: [$($table)?].first().copied(),
                     options: <$Name as $crate::Options>::specs,

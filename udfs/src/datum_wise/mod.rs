@@ -3,14 +3,17 @@
 
 mod classify;
 mod memo;
+mod options;
 mod policy;
 mod rewards;
 mod sample;
+mod table;
 mod train;
 
-pub use crate::selectors::datum_wise::DatumWise;
+pub use options::Asking;
 pub use policy::{Action, Decision, Policy, PolicyColumn, PolicyUnit, Step, Weights};
 pub use rewards::{Discount, Neighbours, Relation, Rewards};
+pub use table::{POLICY_COLUMNS, PolicyRow};
 pub use train::Training;
 
 use crate::{Label, Problem, Result, Rows, Run};
