@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use pursuit_udfs::datum_wise::{Action, DatumWise, Policy};
+use pursuit_udfs::datum_wise::{Action, Asking, Policy};
 use pursuit_udfs::testing::{Column, Table};
 use pursuit_udfs::{Block, NO_LEVEL, Run, Settings, Task, Value, options};
 use serde_json::json;
@@ -104,7 +104,8 @@ fn main() {
     for setting in &settings {
         let mut own = setting.clone();
         let groups = own.remove("groups");
-        let datum_wise: DatumWise = options::read(&own).expect("options of datum_wise");
+        let lambda = own.remove("lambda").and_then(|lambda| lambda.as_f64()).expect("a price");
+        let asking: Asking = options::read(&own).expect("options of datum_wise");
         for (at, split) in splits.iter().enumerate() {
             let part = |mark: u8| -> Vec<usize> {
                 split.bytes().enumerate().filter(|(_, byte)| *byte == mark).map(|(row, _)| row).collect()
@@ -118,7 +119,7 @@ fn main() {
             let problem = table.problem_of_rows(&label(&train));
             let units = problem.units.len() as f64;
             let start = Instant::now();
-            let policy = datum_wise.learn(&problem, &Run::new(at as u64)).expect("a policy");
+            let policy = asking.learn(lambda, &problem, &Run::new(at as u64)).expect("a policy");
             let train_seconds = start.elapsed().as_secs_f64();
             let test_table = csv.table(&test);
             let truth = label(&test);

@@ -192,8 +192,8 @@ impl Learner<'_> {
     fn fit(&self, states: &States) -> Result<Weights> {
         let (classes, units, columns) = (self.rewards.classes, self.rewards.units(), self.sample.columns.len());
         let actions = classes + units;
-        let of_unit = |unit: usize| self.regress(states, &[unit]);
-        let class_part = || self.regress(states, &[]);
+        let of_unit = |unit: usize| self.regress(states, Some(unit));
+        let class_part = || self.regress(states, None);
         let (class_part, unit_parts) =
             rayon::join(class_part, || (0..units).into_par_iter().map(of_unit).collect::<Result<Vec<Vec<Vec<f64>>>>>());
         let solutions: Vec<Vec<f64>> = class_part?.into_iter().chain(unit_parts?.into_iter().flatten()).collect();
@@ -204,61 +204,100 @@ impl Learner<'_> {
     }
 
     /// Ridge regression of the returns of a unit, or without one of minus the cost of predicting each class.
-    fn regress(&self, states: &States, unit: &[usize]) -> Result<Vec<Vec<f64>>> {
+    fn regress(&self, states: &States, unit: Option<usize>) -> Result<Vec<Vec<f64>>> {
         let (classes, units, columns) = (self.rewards.classes, self.rewards.units(), self.sample.columns.len());
-        let (inputs, outputs) = (1 + units + columns, if unit.is_empty() { classes } else { 1 });
+        let (inputs, outputs) = (1 + units + columns, if unit.is_none() { classes } else { 1 });
         let words = words(units);
-        let mut tiles = Tiles::default();
-        tiles.grow(inputs + outputs);
-        let mut phi = vec![0.0; inputs + outputs];
-        let mut packed = 0;
+        let mut sums = Sums::new(inputs + outputs);
+        let mut phi: Vec<(usize, f64)> = Vec::new();
         for (state, row) in states.rows.iter().enumerate() {
+            if state % Tiles::ROWS == 0 {
+                self.run.check()?;
+            }
+            let earned = unit.map_or(0.0, |unit| states.returns[state * units + unit]);
+            if earned.is_nan() {
+                continue;
+            }
             let known = &states.known[state * words..][..words];
             let weight = self.sample.weights[*row].sqrt();
-            match unit {
-                [unit] => {
-                    let earned = states.returns[state * units + unit];
-                    if earned.is_nan() {
-                        continue;
-                    }
-                    phi[inputs] = weight * earned;
-                }
-                _ => {
-                    let truth = self.sample.classes[*row];
-                    (0..classes).for_each(|said| phi[inputs + said] = -weight * self.rewards.mistake(said, truth));
-                }
-            }
-            phi[0] = weight;
-            phi[1..inputs].fill(0.0);
             let values = self.sample.row(*row);
-            for (unit, range) in self.sample.units.iter().enumerate().filter(|(unit, _)| has(known, *unit)) {
-                phi[1 + unit] = weight;
-                range.clone().for_each(|column| phi[1 + units + column] = weight * values[column]);
+            phi.clear();
+            phi.push((0, weight));
+            let is_known = (0..units).filter(|unit| has(known, *unit));
+            phi.extend(is_known.clone().map(|unit| (1 + unit, weight)));
+            let columns = is_known.flat_map(|unit| self.sample.units[unit].clone());
+            phi.extend(
+                columns.filter(|column| values[*column] != 0.0).map(|column| (1 + units + column, weight * values[column])),
+            );
+            match unit {
+                Some(_) => phi.push((inputs, weight * earned)),
+                None => {
+                    let truth = self.sample.classes[*row];
+                    phi.extend((0..classes).map(|said| (inputs + said, -weight * self.rewards.mistake(said, truth))));
+                }
             }
-            tiles.set_row(packed, &phi);
-            packed += 1;
-            if packed == Tiles::ROWS {
-                self.run.check()?;
-                tiles.accumulate(packed);
-                packed = 0;
-            }
+            sums.add(&phi);
         }
-        tiles.accumulate(packed);
-        let weight = tiles.sum(0, 0);
+        let sums = sums.finish();
+        let weight = sums(0, 0);
         if weight == 0.0 {
             // No state allows it: it is worth nothing.
             return Ok(vec![vec![0.0; inputs]; outputs]);
         }
         let ridge = self.training.ridge * weight;
-        let element = |i: usize, j: usize| tiles.sum(i, j) + if i == j && i > 0 { ridge } else { 0.0 };
+        let element = |i: usize, j: usize| sums(i, j) + if i == j && i > 0 { ridge } else { 0.0 };
         let factor =
-            Cholesky::of(inputs, element).ok_or_else(|| Error::data("the ridge is too small for these features; raise it"))?;
+            Cholesky::of(inputs, element).ok_or_else(|| Error::data("`ridge` is too small for these features; raise it"))?;
         let solve = |output: usize| {
-            let mut solution: Vec<f64> = (0..inputs).map(|input| tiles.sum(input, inputs + output)).collect();
+            let mut solution: Vec<f64> = (0..inputs).map(|input| sums(input, inputs + output)).collect();
             factor.solve(&mut solution);
             solution
         };
         Ok((0..outputs).map(solve).collect())
+    }
+}
+
+/// Sums of products of inputs of which most are 0. A few are multiplied one by one; many are packed, and multiplied together by the
+/// kernel that knows no zeros.
+struct Sums {
+    columns: usize,
+    /// `few[i * columns + j]`, i ≥ j.
+    few: Vec<f64>,
+    many: Tiles,
+    packed: usize,
+    row: Vec<f64>,
+}
+
+impl Sums {
+    fn new(columns: usize) -> Self {
+        let mut many = Tiles::default();
+        many.grow(columns);
+        Self { columns, few: vec![0.0; columns * columns], many, packed: 0, row: vec![0.0; columns] }
+    }
+
+    /// Adds the products of the inputs of one state, which come in order.
+    fn add(&mut self, inputs: &[(usize, f64)]) {
+        // The kernel multiplies some four pairs in the time of one by itself, packing included.
+        if 4 * inputs.len() * inputs.len() < self.columns * self.columns {
+            for (at, (i, a)) in inputs.iter().enumerate() {
+                let row = &mut self.few[i * self.columns..][..self.columns];
+                inputs[..=at].iter().for_each(|(j, b)| row[*j] += a * b);
+            }
+            return;
+        }
+        self.row.fill(0.0);
+        inputs.iter().for_each(|(at, value)| self.row[*at] = *value);
+        self.many.set_row(self.packed, &self.row);
+        self.packed += 1;
+        if self.packed == Tiles::ROWS {
+            self.many.accumulate(self.packed);
+            self.packed = 0;
+        }
+    }
+
+    fn finish(mut self) -> impl Fn(usize, usize) -> f64 {
+        self.many.accumulate(self.packed);
+        move |i, j| self.many.sum(i, j) + self.few[i.max(j) * self.columns + i.min(j)]
     }
 }
 
@@ -269,13 +308,16 @@ struct Rollouts<'a> {
     steps: Vec<Vec<f64>>,
     memos: Vec<Memo>,
     path: Vec<(usize, f64)>,
+    known: Bits,
+    scores: Vec<f64>,
 }
 
 impl<'a> Rollouts<'a> {
     fn new(learner: &'a Learner<'a>) -> Self {
         let policies = learner.mixture.len();
         let memos = (0..policies).map(|_| Memo::new(words(learner.rewards.units()))).collect();
-        Self { learner, steps: vec![Vec::new(); policies], memos, path: Vec::new() }
+        let (path, known, scores) = (Vec::new(), Vec::new(), Vec::new());
+        Self { learner, steps: vec![Vec::new(); policies], memos, path, known, scores }
     }
 
     fn of_row(&mut self, row: usize, random: &mut Random, part: &mut States) {
@@ -285,9 +327,11 @@ impl<'a> Rollouts<'a> {
         self.memos.iter_mut().for_each(Memo::clear);
         let own_way = self.own_way(row);
         let states = learner.states_of_row();
-        for at in 0..states {
+        let drawn = states - (OWN_WAY * states as f64) as usize;
+        // The first policy follows none, and is soon forgotten: drawn states are enough for it.
+        for at in 0..if own_way.is_some() { states } else { drawn } {
             let state = match &own_way {
-                Some(way) if (at as f64) < OWN_WAY * states as f64 => way[random.below(way.len())].clone(),
+                Some(way) if at >= drawn => way[random.below(way.len())].clone(),
                 _ => draw(learner, random),
             };
             let (known, count) = (&state, state.iter().map(|word| word.count_ones() as usize).sum::<usize>());
@@ -317,76 +361,76 @@ impl<'a> Rollouts<'a> {
 
     /// What following a policy of the mixture earns once `unit` is known too, without its price.
     fn after(&mut self, row: usize, known: &[u64], count: usize, unit: usize, random: &mut Random) -> f64 {
-        let mut known = known.to_vec();
-        insert(&mut known, unit);
-        let mut draw = random.uniform();
+        self.known.clear();
+        self.known.extend(known);
+        insert(&mut self.known, unit);
         let mixture = self.learner.mixture;
         if mixture.is_empty() {
-            return self.at_random(row, known, count + 1, random);
+            return self.at_random(row, count + 1, random);
         }
+        let mut draw = random.uniform();
         let chosen = mixture.iter().position(|(share, _)| {
             draw -= share;
             draw < 0.0
         });
-        self.follow(row, known, count + 1, chosen.unwrap_or(mixture.len() - 1))
+        self.follow(row, count + 1, chosen.unwrap_or(mixture.len() - 1))
     }
 
     /// The first policy: any action that is allowed.
-    fn at_random(&self, row: usize, mut known: Bits, mut count: usize, random: &mut Random) -> f64 {
+    fn at_random(&mut self, row: usize, mut count: usize, random: &mut Random) -> f64 {
         let Learner { sample, rewards, .. } = self.learner;
+        let known = &mut self.known;
+        let units = rewards.units();
         let mut earned = 0.0;
         loop {
-            let mut asks: Vec<usize> = Vec::new();
-            if rewards.has_budget(count) {
-                asks.extend((0..rewards.units()).filter(|unit| !has(&known, *unit) && rewards.price(*unit, &known).is_some()));
+            let asks = if rewards.has_budget(count) { units - count } else { 0 };
+            if random.below(rewards.classes + asks) < rewards.classes {
+                return earned - rewards.mistake(random.below(rewards.classes), sample.classes[row]);
             }
-            let action = random.below(rewards.classes + asks.len());
-            if action < rewards.classes {
-                return earned - rewards.mistake(action, sample.classes[row]);
-            }
-            let unit = asks[action - rewards.classes];
-            earned -= rewards.price(unit, &known).expect("only what may be asked for is");
-            insert(&mut known, unit);
+            // Drawn until one is not known yet. One that may not be asked for here is an empty step, of which a row takes only so many.
+            let unit = (0..).map(|_| random.below(units)).find(|unit| !has(known, *unit)).expect("some are not known");
             count += 1;
+            if let Some(price) = rewards.price(unit, known) {
+                earned -= price;
+                insert(known, unit);
+            }
         }
     }
 
     /// Rollouts of one row and one policy meet again and again: each state is decided once.
-    fn follow(&mut self, row: usize, mut known: Bits, mut count: usize, policy: usize) -> f64 {
+    fn follow(&mut self, row: usize, mut count: usize, policy: usize) -> f64 {
         let Learner { sample, rewards, mixture, .. } = self.learner;
         let weights = &mixture[policy].1;
         if self.steps[policy].is_empty() {
-            self.steps[policy] = steps(sample, weights, row);
+            write_steps(sample, weights, row, &mut self.steps[policy]);
         }
-        let (steps, memo) = (&self.steps[policy], &mut self.memos[policy]);
-        self.path.clear();
-        let mut scores: Vec<f64> = Vec::new();
+        let Self { steps, memos, path, known, scores, .. } = self;
+        let (step_of, memo) = (|unit: usize| &steps[policy][unit * weights.actions..][..weights.actions], &mut memos[policy]);
+        path.clear();
+        scores.clear();
         let mut earned = loop {
-            let slot = match memo.find(&known) {
+            let slot = match memo.find(known) {
                 Ok(value) => break value,
                 Err(slot) => slot,
             };
             if scores.is_empty() {
                 scores.extend(&weights.start);
-                for unit in (0..rewards.units()).filter(|unit| has(&known, *unit)) {
-                    add(&mut scores, &steps[unit * weights.actions..][..weights.actions]);
-                }
+                (0..rewards.units()).filter(|unit| has(known, *unit)).for_each(|unit| add(scores, step_of(unit)));
             }
-            match best(rewards, &scores, &known, count).0 {
+            match best(rewards, scores, known, count).0 {
                 Action::Predict(class) => {
-                    let earned = -rewards.mistake(class, sample.classes[row]);
-                    self.path.push((slot, 0.0));
-                    break earned;
+                    path.push((slot, 0.0));
+                    break -rewards.mistake(class, sample.classes[row]);
                 }
                 Action::Ask(unit) => {
-                    self.path.push((slot, rewards.price(unit, &known).expect("only what may be asked for is")));
-                    add(&mut scores, &steps[unit * weights.actions..][..weights.actions]);
-                    insert(&mut known, unit);
+                    path.push((slot, rewards.price(unit, known).expect("only what may be asked for is")));
+                    add(scores, step_of(unit));
+                    insert(known, unit);
                     count += 1;
                 }
             }
         };
-        for (slot, price) in self.path.iter().rev() {
+        for (slot, price) in path.iter().rev() {
             earned -= price;
             memo.set(*slot, earned);
         }
@@ -399,13 +443,12 @@ fn add(scores: &mut [f64], change: &[f64]) {
 }
 
 /// `steps[unit * actions + action]`: how asking for a unit changes the scores of this row.
-fn steps(sample: &Sample, weights: &Weights, row: usize) -> Vec<f64> {
+fn write_steps(sample: &Sample, weights: &Weights, row: usize, steps: &mut Vec<f64>) {
     let values = sample.row(row);
-    let mut steps = vec![0.0; sample.units.len() * weights.actions];
+    steps.resize(sample.units.len() * weights.actions, 0.0);
     for (unit, step) in steps.chunks_mut(weights.actions).enumerate() {
         weights.learn(unit, sample.units[unit].clone(), |column| values[column], step);
     }
-    steps
 }
 
 /// Which units are known in a state.
