@@ -22,6 +22,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
 
 warnings.filterwarnings("ignore")
@@ -87,8 +88,8 @@ def l1(frame, masks):
             scores = []
             for learn in masks:
                 z = (x - x[learn].mean(0)) / np.maximum(x[learn].std(0), 1e-12)
-                model = make(c).fit(z[learn], y[learn])
-                used = (np.abs(model.coef_).max(0) > 0).mean()
+                model = OneVsRestClassifier(make(c)).fit(z[learn], y[learn])
+                used = (np.max([np.abs(one.coef_[0]) for one in model.estimators_], 0) > 0).mean()
                 scores.append((1 - used, (model.predict(z[~learn]) == y[~learn]).mean()))
             points.append(np.mean(scores, 0))
         curves[name] = sorted(map(tuple, points))

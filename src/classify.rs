@@ -210,8 +210,9 @@ struct DecideExec {
     policy: Arc<dyn ExecutionPlan>,
     rows: Arc<dyn ExecutionPlan>,
     schema: SchemaRef,
-    /// Read or learnt once for all partitions.
-    ready: Arc<OnceCell<Arc<Policy>>>,
+    /// Read or learnt once for all partitions; and the rows with only what the policy may ask for. The partitions of one plan share the
+    /// files among them, so that a plan for each partition would read every file once more.
+    ready: Arc<OnceCell<(Arc<Decider>, Arc<dyn ExecutionPlan>)>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -279,11 +280,7 @@ impl ExecutionPlan for DecideExec {
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let (exec, metrics) = (self.clone(), BaselineMetrics::new(&self.metrics, partition));
         let decided = async move {
-            let read = || async { exec.read(Arc::clone(&context)).await.map(Arc::new) };
-            let policy = Arc::clone(exec.ready.get_or_try_init(read).await?);
-            let decider = Decider::new(policy, &exec)?;
-            // Only what the policy may ask for is read.
-            let rows = narrow(&exec.rows, &decider.wanted, context.session_config().options())?;
+            let (decider, rows) = exec.ready.get_or_try_init(|| exec.prepare(&context)).await?.clone();
             let stream = rows.execute(partition, context)?;
             let decide = move |batch: Result<RecordBatch>| {
                 let decided = metrics.elapsed_compute().timer();
@@ -300,12 +297,19 @@ impl ExecutionPlan for DecideExec {
 }
 
 impl DecideExec {
-    async fn read(&self, context: Arc<TaskContext>) -> Result<Policy> {
+    async fn prepare(&self, context: &Arc<TaskContext>) -> Result<(Arc<Decider>, Arc<dyn ExecutionPlan>)> {
         let mut rows = Vec::new();
-        for batch in collect(Arc::clone(&self.policy), context).await? {
+        for batch in collect(Arc::clone(&self.policy), Arc::clone(context)).await? {
             rows.extend(policy_rows(&batch)?);
         }
-        Policy::from_rows(&rows).map_err(|error| named(self.plan.name, error))
+        let policy = Policy::from_rows(&rows).map_err(|error| named(self.plan.name, error))?;
+        let decider = Decider::new(policy, self)?;
+        let rows = narrow(&self.rows, &decider.wanted, context.session_config().options())?;
+        let partitions = |plan: &Arc<dyn ExecutionPlan>| plan.output_partitioning().partition_count();
+        if partitions(&rows) != partitions(&self.rows) {
+            return Err(exec_datafusion_err!("DecideExec: reading fewer columns changed the partitions"));
+        }
+        Ok((Arc::new(decider), rows))
     }
 }
 
@@ -333,8 +337,9 @@ fn policy_rows(batch: &RecordBatch) -> Result<Vec<PolicyRow>> {
 }
 
 /// A policy, and where its columns are in the rows that it reads.
+#[derive(Debug)]
 struct Decider {
-    policy: Arc<Policy>,
+    policy: Policy,
     schema: SchemaRef,
     /// Columns of the rows to read: keys, features, then the label if there is one.
     wanted: Vec<usize>,
@@ -346,7 +351,7 @@ struct Decider {
 }
 
 impl Decider {
-    fn new(policy: Arc<Policy>, exec: &DecideExec) -> Result<Self> {
+    fn new(policy: Policy, exec: &DecideExec) -> Result<Self> {
         let plan = &exec.plan;
         let schema = exec.rows.schema();
         let mut wanted = plan.keys.clone();
