@@ -84,7 +84,7 @@ def l1(frame, masks):
         "L1 SVM": lambda c: LinearSVC(penalty="l1", dual=False, C=c),
     }.items():
         points = []
-        for c in np.geomspace(0.005, 30, 16):
+        for c in np.geomspace(0.0003, 30, 20):
             scores = []
             for learn in masks:
                 z = (x - x[learn].mean(0)) / np.maximum(x[learn].std(0), 1e-12)

@@ -203,6 +203,9 @@ impl TableProvider for DecideTable {
     }
 }
 
+/// A policy, and the rows that it is to decide.
+type Ready = (Arc<Decider>, Arc<dyn ExecutionPlan>);
+
 /// Reads a policy, then decides its other input batch by batch, each partition by itself.
 #[derive(Debug, Clone)]
 struct DecideExec {
@@ -212,7 +215,7 @@ struct DecideExec {
     schema: SchemaRef,
     /// Read or learnt once for all partitions; and the rows with only what the policy may ask for. The partitions of one plan share the
     /// files among them, so that a plan for each partition would read every file once more.
-    ready: Arc<OnceCell<(Arc<Decider>, Arc<dyn ExecutionPlan>)>>,
+    ready: Arc<OnceCell<Ready>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -297,7 +300,7 @@ impl ExecutionPlan for DecideExec {
 }
 
 impl DecideExec {
-    async fn prepare(&self, context: &Arc<TaskContext>) -> Result<(Arc<Decider>, Arc<dyn ExecutionPlan>)> {
+    async fn prepare(&self, context: &Arc<TaskContext>) -> Result<Ready> {
         let mut rows = Vec::new();
         for batch in collect(Arc::clone(&self.policy), Arc::clone(context)).await? {
             rows.extend(policy_rows(&batch)?);
