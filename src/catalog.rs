@@ -33,6 +33,7 @@ impl TableFunctionImpl for SelectorsFunction {
         let labels = |labels| match labels {
             Labels::Any => "numbers, classes",
             Labels::NumberOrTwoClasses => "numbers, two classes",
+            Labels::Classes => "classes",
         };
         let reads = |spec: &Arc<Spec>| match (spec.build)(&Settings::new()) {
             Ok(Work::Select(selector)) if selector.reads() == Reads::Moments => "moments",

@@ -68,6 +68,14 @@ impl Batch {
     }
 }
 
+/// The columns of one batch as blocks, for those who need neither label nor weights.
+pub(crate) fn with_blocks<T>(columns: &[(ArrayRef, bool)], receive: impl FnOnce(&[Block<'_>]) -> T) -> Result<T> {
+    let values = columns.iter().map(|(column, is_text)| Values::of(column, *is_text)).collect::<Result<Vec<_>>>()?;
+    let names: Vec<Vec<&str>> = values.iter().map(Values::names).collect();
+    let blocks: Vec<Block<'_>> = values.iter().zip(&names).map(|(values, names)| values.block(names)).collect();
+    Ok(receive(&blocks))
+}
+
 impl Values {
     fn of(column: &ArrayRef, is_text: bool) -> Result<Self> {
         if !is_text {

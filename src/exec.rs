@@ -381,7 +381,7 @@ fn cause(error: &DataFusionError) -> String {
 }
 
 /// The plan with only these columns, which are not even decoded where the source can leave them out.
-fn narrow(plan: &Arc<dyn ExecutionPlan>, columns: &[usize], config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+pub(crate) fn narrow(plan: &Arc<dyn ExecutionPlan>, columns: &[usize], config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
     let schema = plan.schema();
     let column = |at: &usize| {
         let name = schema.field(*at).name();

@@ -14,6 +14,7 @@ use futures::FutureExt;
 use pursuit_udfs::{Error, Reads, Settings, Spec, Value, did_you_mean, name_list};
 
 use crate::call::{Call, Input};
+use crate::classify;
 use crate::engine::Registry;
 use crate::error::named;
 use crate::expand::expand;
@@ -80,10 +81,15 @@ impl TableFunctionImpl for SelectFunction {
             Ok(found)
         };
         let groups = relation("groups")?;
+        let policy = if takes_relation(&self.spec, "policy") { relation("policy")? } else { None };
         let held_out = self.spec.table.map(|(option, _)| relation(option)).transpose()?.flatten();
         let features = planned.iter().find(|(name, _)| name == "features").map(|(_, plan)| plan.clone());
         if let Some(groups) = groups {
             settings.insert("groups".into(), self.read_groups(groups, args.session())?);
+        }
+        if let Some(decides) = classify::asked(&self.spec, &settings).map_err(|error| named(name, error))? {
+            let tables = classify::Tables { first: plan, name: table, test: held_out, policy, features };
+            return classify::provider(&self.spec, &self.registry, &self.progress, decides, tables, &label, settings);
         }
         let input = Input { schema: plan.schema(), table: table.as_deref() };
         let call = Call::new(Arc::clone(&self.spec), &input, &label, settings).map_err(|error| named(name, error))?;
@@ -103,9 +109,13 @@ impl TableFunctionImpl for SelectFunction {
     }
 }
 
-/// Options that can be tables: of groups, of features, and the second table of those that take one.
+/// Options that can be tables: of groups, of features, the second table of those that take one, and a policy.
 pub(crate) fn takes_relation(spec: &Spec, option: &str) -> bool {
-    option == "groups" || option == "features" || spec.table.is_some_and(|(table, _)| table == option)
+    let is_own = |name: &str| (spec.options)().iter().any(|option| option.name == name);
+    option == "groups"
+        || option == "features"
+        || spec.table.is_some_and(|(table, _)| table == option)
+        || (option == "policy" && is_own("policy"))
 }
 
 fn first_parameter<'a>(plans: impl Iterator<Item = &'a LogicalPlan>) -> Result<Option<String>> {

@@ -22,6 +22,7 @@
 mod answer;
 mod call;
 mod catalog;
+mod classify;
 mod columns;
 mod dataframe;
 mod engine;

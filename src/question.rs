@@ -38,6 +38,7 @@ impl Question {
         let (reads, fields) = match (spec.build)(&own)? {
             Work::Select(selector) => (selector.reads(), answer::FIELDS.clone()),
             Work::Report(report) => (Reads::Rows, answer::fields(&report.columns())),
+            Work::Decide(_) => return Err(Error::call("decides rows, which only its own operator can do")),
         };
         Ok(Self { spec, common, reads, fields, own })
     }
@@ -114,6 +115,7 @@ impl Question {
                 answer::columns(&answer::rows(&problem, &ranking, &self.common, plan), self.spec.name)
             }
             Work::Report(report) => report.report(&problem, run)?.into_iter().map(answer::column).collect(),
+            Work::Decide(_) => unreachable!("refused when the question was put"),
         })
     }
 

@@ -82,6 +82,24 @@ async fn partitions_do_not_show_in_the_answer() {
     assert!(answers.iter().all(|answer| *answer == answers[0]));
 }
 
+/// The partitions of a scan share its files among them; every row is decided once all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_files_are_decided_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let ctx = session();
+    for part in 0..4 {
+        let file = folder.path().join(format!("part{part}.parquet"));
+        query(&ctx, &format!("COPY (SELECT * FROM sample.iris) TO '{}'", file.display())).await.unwrap();
+    }
+    query(&ctx, "CREATE TABLE policy AS SELECT * FROM datum_wise_policy(sample.iris, label => label, iterations => 2)")
+        .await
+        .unwrap();
+    let table = format!("CREATE EXTERNAL TABLE parts STORED AS PARQUET LOCATION '{}/'", folder.path().display());
+    query(&ctx, &table).await.unwrap();
+    let sql = "SELECT CAST(count(*) AS DOUBLE) AS n FROM datum_wise_classify(parts, label => label, policy => policy)";
+    assert_eq!(floats(&query(&ctx, sql).await.unwrap(), "n"), [600.0]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_path_is_a_table() {
     let folder = tempfile::tempdir().unwrap();

@@ -42,6 +42,7 @@ extern crate self as pursuit_udfs;
 
 mod baselines;
 mod common;
+pub mod datum_wise;
 mod error;
 mod math;
 mod models;
@@ -80,7 +81,7 @@ pub use report::{Kind as ColumnKind, Report, Values};
 pub use rows::{Coding, Origin, Rows, RowsBuilder};
 pub use run::{Random, Run};
 pub use sample_problem::{SAMPLE_PROBLEMS, SampleOptions, SampleProblem};
-pub use selector::{Declared, Labels, Reads, Selector, Spec, Work};
+pub use selector::{Decides, Declared, Labels, Reads, Selector, Spec, Work};
 #[doc(hidden)]
 pub use selectors::neural_greedy_pursuit::ssfn_on_other_rows;
 #[doc(hidden)]

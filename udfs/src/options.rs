@@ -62,6 +62,9 @@ impl Check {
         if let Some(items) = value.as_array() {
             return items.iter().all(|item| self.holds(item));
         }
+        if let Some(items) = value.as_object() {
+            return items.values().all(|item| self.holds(item));
+        }
         let Some(x) = value.as_f64() else { return true };
         match self {
             Check::AtLeast(low) => x >= low,
@@ -204,6 +207,57 @@ impl OptionType for BTreeMap<String, Vec<String>> {
     }
     fn print(&self) -> String {
         if self.is_empty() { "NULL".into() } else { format!("{self:?}") }
+    }
+}
+
+/// Name → number.
+impl OptionType for BTreeMap<String, f64> {
+    const KIND: &'static str = "map of numbers";
+    fn parse(value: &Value) -> Option<Self> {
+        value.as_object()?.iter().map(|(name, number)| Some((name.clone(), f64::parse(number)?))).collect()
+    }
+    fn print(&self) -> String {
+        if self.is_empty() { "NULL".into() } else { format!("{self:?}") }
+    }
+}
+
+/// Name → names.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Lists(pub BTreeMap<String, Vec<String>>);
+
+impl OptionType for Lists {
+    const KIND: &'static str = "map of lists";
+    fn parse(value: &Value) -> Option<Self> {
+        BTreeMap::parse(value).map(Self)
+    }
+    fn print(&self) -> String {
+        self.0.print()
+    }
+}
+
+/// Pairs of names, or each name's partners: `[['a', 'b'], …]` or `MAP {'a': ['b', …], …}`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Pairs(pub Vec<(String, String)>);
+
+impl OptionType for Pairs {
+    const KIND: &'static str = "list of pairs";
+    fn allowed() -> String {
+        "a list of pairs of names, or a map from names to lists of names".into()
+    }
+    fn parse(value: &Value) -> Option<Self> {
+        if let Some(lists) = value.as_object() {
+            let pairs = |(name, partners)| Some((name, Vec::<String>::parse(partners)?));
+            let lists: Vec<(&String, Vec<String>)> = lists.iter().map(pairs).collect::<Option<_>>()?;
+            return Some(Self(lists.into_iter().flat_map(|(a, all)| all.into_iter().map(|b| (a.clone(), b))).collect()));
+        }
+        let pair = |pair: &Value| match &Vec::<String>::parse(pair)?[..] {
+            [a, b] => Some((a.clone(), b.clone())),
+            _ => None,
+        };
+        value.as_array()?.iter().map(pair).collect::<Option<_>>().map(Self)
+    }
+    fn print(&self) -> String {
+        if self.0.is_empty() { "NULL".into() } else { format!("{:?}", self.0) }
     }
 }
 

@@ -246,6 +246,8 @@ pub enum Data {
 /// A checked question: these units, this label, so many choices. A selector need not doubt any of it.
 #[derive(Debug)]
 pub struct Problem {
+    /// The names of the columns that units are made of.
+    pub features: Vec<String>,
     /// The candidates, in the order of the input's columns.
     pub units: Vec<Unit>,
     pub label: Label,
@@ -300,6 +302,12 @@ impl Problem {
                 classes.len()
             )));
         }
+        if let (Labels::Classes, Label::Numbers) = (labels, label) {
+            return Err(Error::data(format!(
+                "label `{name}` is a number, and this predicts classes; set task => 'classification' if its values are few, or use \
+                 sequential_attention or random_forest"
+            )));
+        }
         let units = units(design, plan, &common.groups);
         let features: Vec<String> = plan.features.iter().map(|feature| feature.name.clone()).collect();
         common.check_units(&features)?;
@@ -311,8 +319,8 @@ impl Problem {
             Count::Default => Some(units.len().min(10.max(must_include.len()))),
         };
         let (label, seen, column_keys) = (label.clone(), seen.clone(), column_keys(design, plan));
-        let problem =
-            Self { units, label, k, must_include, standardize: common.standardize, seen, data, held_out: None, column_keys };
+        let (standardize, held_out) = (common.standardize, None);
+        let problem = Self { features, units, label, k, must_include, standardize, seen, data, held_out, column_keys };
         problem.can_be_answered()?;
         Ok(problem)
     }

@@ -3,9 +3,12 @@ use crate::Spec;
 use crate::baselines::{
     batch_attention::BatchAttention, correlation::Correlation, group_lasso::GroupLasso, lasso::Lasso, random_forest::RandomForest,
 };
-use crate::reports::{evaluate::Evaluate, marginal_gains::MarginalGains};
+use crate::reports::datum_wise_classify::{DatumWiseClassify, DatumWiseSteps};
+use crate::reports::{
+    datum_wise_curve::DatumWiseCurve, datum_wise_policy::DatumWisePolicy, evaluate::Evaluate, marginal_gains::MarginalGains,
+};
 use crate::selectors::{
-    neural_greedy_pursuit::NeuralGreedyPursuit, omp::Omp, sequential_attention::SequentialAttention,
+    datum_wise::DatumWise, neural_greedy_pursuit::NeuralGreedyPursuit, omp::Omp, sequential_attention::SequentialAttention,
     sequential_lasso::SequentialLasso,
 };
 
@@ -16,6 +19,7 @@ pub fn selectors() -> Vec<Spec> {
         SequentialLasso::spec(),
         SequentialAttention::spec(),
         NeuralGreedyPursuit::spec(),
+        DatumWise::spec(),
         Lasso::spec(),
         Correlation::spec(),
         GroupLasso::spec(),
@@ -26,5 +30,12 @@ pub fn selectors() -> Vec<Spec> {
 
 /// The functions that answer otherwise than with a ranking.
 pub fn reports() -> Vec<Spec> {
-    vec![Evaluate::spec(), MarginalGains::spec()]
+    vec![
+        Evaluate::spec(),
+        MarginalGains::spec(),
+        DatumWiseClassify::spec(),
+        DatumWiseSteps::spec(),
+        DatumWisePolicy::spec(),
+        DatumWiseCurve::spec(),
+    ]
 }

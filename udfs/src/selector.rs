@@ -29,6 +29,16 @@ pub trait Declared: 'static {
 pub enum Work {
     Select(Box<dyn Selector>),
     Report(Box<dyn Report>),
+    Decide(Decides),
+}
+
+/// Deciding rows by a policy, as they stream through.
+#[derive(Debug, Clone)]
+pub struct Decides {
+    /// Columns that tell the rows apart.
+    pub key: Vec<String>,
+    /// A row of the answer for each step, instead of one for each row.
+    pub shows_steps: bool,
 }
 
 /// A selector or a report as the engine and the manual see it.
@@ -60,7 +70,7 @@ impl Spec {
     pub fn selector(&self, settings: &Settings) -> Result<Box<dyn Selector>> {
         match (self.build)(settings)? {
             Work::Select(selector) => Ok(selector),
-            Work::Report(_) => Err(Error::call(format!("{} does not rank features", self.name))),
+            Work::Report(_) | Work::Decide(_) => Err(Error::call(format!("{} does not rank features", self.name))),
         }
     }
 
@@ -101,6 +111,8 @@ pub enum Labels {
     Any,
     /// Numbers, and two classes as 0 and 1.
     NumberOrTwoClasses,
+    /// Classes alone.
+    Classes,
 }
 
 /// What a selector must be given.
@@ -160,7 +172,12 @@ macro_rules! selector {
 macro_rules! report {
     (
         $(#[doc = $doc:expr])*
-        #[report(name = $name:literal, aliases = [$($alias:literal),*] $(, table = $table:expr)? $(,)?)]
+        #[report(
+            name = $name:literal,
+            aliases = [$($alias:literal),*]
+            $(, labels = $labels:ident)?
+            $(, table = $table:expr)? $(,)?
+        )]
         $vis:vis struct $Name:ident { $($options:tt)* }
     ) => {
         $crate::options! {
@@ -174,7 +191,7 @@ macro_rules! report {
                     name: $name,
                     aliases: &[$($alias),*],
                     documentation: &[$($doc),*],
-                    labels: $crate::Labels::Any,
+                    labels: [$($crate::Labels::$labels,)? $crate::Labels::Any][0],
                     score: "",
                     table: [$($table)?].first().copied(),
                     options: <$Name as $crate::Options>::specs,

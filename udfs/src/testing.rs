@@ -265,8 +265,19 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
+    /// The question; to a selector that predicts classes alone it is put as one of the label's sign.
+    fn ask(&self, table: &Table, label: &[f64], from_rows: bool) -> Problem {
+        let asked = if self.spec.labels == Labels::Classes {
+            let signs: Vec<f64> = label.iter().map(|y| f64::from(*y > 0.0)).collect();
+            Table { task: Some(Task::Classification), ..table.clone() }.try_problem(&signs, from_rows)
+        } else {
+            table.try_problem(label, from_rows)
+        };
+        asked.unwrap_or_else(|error| panic!("{}: {error}", self.spec.name))
+    }
+
     fn run(&self, table: &Table, label: &[f64], from_rows: bool) -> Ranking {
-        let problem = table.try_problem(label, from_rows).unwrap_or_else(|error| panic!("{}: {error}", self.spec.name));
+        let problem = self.ask(table, label, from_rows);
         let ranking = self
             .selector
             .select(&problem, &Run::new(1))
@@ -276,7 +287,7 @@ impl Checker<'_> {
     }
 
     fn names(&self, table: &Table, label: &[f64], from_rows: bool) -> Vec<String> {
-        let problem = table.try_problem(label, from_rows).unwrap();
+        let problem = self.ask(table, label, from_rows);
         self.run(table, label, from_rows).units().iter().map(|unit| problem.units[*unit].name.clone()).collect()
     }
 
@@ -439,7 +450,7 @@ impl Checker<'_> {
 
     fn cancels(&self, from_rows: bool) {
         let (table, label) = planted(50, 5, &[3], 0.5, 47);
-        let problem = table.k(3).try_problem(&label, from_rows).unwrap();
+        let problem = self.ask(&table.k(3), &label, from_rows);
         let run = Run::new(0).with_cancel(Arc::new(AtomicBool::new(true)));
         if self.selector.select(&problem, &run) != Err(Error::cancelled()) {
             self.fail("it stops when it is cancelled", ());

@@ -59,7 +59,7 @@ impl BatchAttention {
             ground.candidates.spread(&factors, &mut mask);
             trainer.train(Gate { mask: Some(&mask), decay: None }, self.training.learning_rate)?;
             ground.candidates.gather(trainer.batch.slopes(), &mut slopes);
-            attender.learn(&shares, &slopes, self.training.learning_rate);
+            attender.learn(&trainer.samples, &shares, &slopes, self.training.learning_rate);
         }
         let shares = attender.attend_all(&ground.trainer.samples);
         Ok(ranked(ground, &shares, most))

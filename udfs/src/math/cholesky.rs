@@ -1,3 +1,5 @@
+use crate::math::dot;
+
 /// The Cholesky factor of a symmetric positive definite matrix that grows by a row at a time.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cholesky {
@@ -17,10 +19,10 @@ impl Cholesky {
         let n = self.rows.len();
         let mut row = Vec::with_capacity(n + 1);
         for j in 0..n {
-            let known: f64 = row.iter().zip(&self.rows[j]).map(|(a, b)| a * b).sum();
+            let known = dot(&row, &self.rows[j][..j]);
             row.push((element(j) - known) / self.rows[j][j]);
         }
-        let pivot = element(n) - row.iter().map(|a| a * a).sum::<f64>();
+        let pivot = element(n) - dot(&row, &row);
         let is_independent = pivot > PIVOT * element(n);
         if is_independent {
             row.push(pivot.sqrt());

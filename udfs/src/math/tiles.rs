@@ -60,6 +60,14 @@ impl Tiles {
         self.packed[self.aligned + (column / WIDTH * ROWS + row) * WIDTH + column % WIDTH] = value;
     }
 
+    /// Packs the values of one row, from column 0 on.
+    pub fn set_row(&mut self, row: usize, values: &[f64]) {
+        for (strip, values) in values.chunks(WIDTH).enumerate() {
+            let start = self.aligned + (strip * ROWS + row) * WIDTH;
+            self.packed[start..start + values.len()].copy_from_slice(values);
+        }
+    }
+
     /// Adds the products of the first `rows` packed rows. Every tile is summed by one thread in one order, so that the
     /// number of threads does not show.
     pub fn accumulate(&mut self, rows: usize) {

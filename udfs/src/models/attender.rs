@@ -40,11 +40,11 @@ impl Attender {
     }
 
     /// One update from `slopes`, the derivative of the loss by the shares of the rows attended to last.
-    pub(crate) fn learn(&mut self, shares: &[f64], slopes: &[f32], learning_rate: f64) {
+    pub(crate) fn learn(&mut self, samples: &Samples, shares: &[f64], slopes: &[f32], learning_rate: f64) {
         let mean: f64 = shares.iter().zip(slopes).map(|(share, slope)| share * f64::from(*slope)).sum();
         let error = |(share, slope): (&f64, &f32)| (share * (f64::from(*slope) - mean)) as f32;
         let errors: Vec<f32> = shares.iter().zip(slopes).map(error).collect();
-        self.mlp.learn_from(&errors, learning_rate, &mut self.batch);
+        self.mlp.learn_from(samples, &errors, learning_rate, &mut self.batch);
     }
 }
 

@@ -6,12 +6,22 @@
 
 use rayon::prelude::*;
 
-use crate::math::gemm::{Left, add_product, padded, vectorized};
+use crate::math::gemm::{Picked, add_product, add_transposed_product, padded, vectorized};
 use crate::models::samples::{Inputs, Loss, Samples};
 use crate::{Error, Result, Run};
 
-/// Rows of a batch that one thread takes through the network at a time.
-const CHUNK: usize = 32;
+/// Rows of a batch that one thread takes through the network at a time: few, so that a thread that wakes late finds some left.
+const CHUNK: usize = 16;
+/// The rows of a chunk one after the other.
+const IN_ORDER: [u32; CHUNK] = {
+    let mut rows = [0; CHUNK];
+    let mut row = 0;
+    while row < CHUNK {
+        rows[row] = row as u32;
+        row += 1;
+    }
+    rows
+};
 /// Rows of a weight matrix that one thread updates at a time.
 const BLOCK: usize = 24;
 /// Multiplications below which a second thread costs more than it brings.
@@ -144,12 +154,12 @@ impl Mlp {
     }
 
     /// One update from the derivative of a loss by the mean outputs of the batch that went through last.
-    pub(crate) fn learn_from(&mut self, errors: &[f32], learning_rate: f64, batch: &mut Batch) {
-        let rows: usize = batch.chunks.iter().map(|chunk| chunk.rows).sum();
+    pub(crate) fn learn_from(&mut self, samples: &Samples, errors: &[f32], learning_rate: f64, batch: &mut Batch) {
+        let rows: usize = batch.chunks.iter().map(|chunk| chunk.rows.len()).sum();
         let alone = batch.alone();
         batch.chunks.par_iter_mut().with_min_len(alone).for_each(|chunk| backward_chunk(self, chunk, errors, 1.0 / rows as f32));
         self.steps += 1;
-        self.update(Gate::default(), Some(Rate::of(learning_rate, self.steps)), batch);
+        self.update(samples, Gate::default(), Some(Rate::of(learning_rate, self.steps)), batch);
     }
 
     fn last_mut(&mut self) -> &mut Layer {
@@ -189,7 +199,7 @@ impl Mlp {
         let loss = self.differentiate(samples, rows, gate, batch)?;
         self.steps += 1;
         let rate = Rate::of(rate, self.steps);
-        self.update(gate, Some(rate), batch);
+        self.update(samples, gate, Some(rate), batch);
         Ok(loss)
     }
 
@@ -210,28 +220,32 @@ impl Mlp {
     }
 
     /// Gradients of all layers, and the update if there is a rate.
-    fn update(&mut self, gate: Gate<'_>, rate: Option<Rate>, batch: &mut Batch) {
-        let Batch { chunks, slopes, is_parallel, .. } = batch;
+    fn update(&mut self, samples: &Samples, gate: Gate<'_>, rate: Option<Rate>, batch: &mut Batch) {
+        let alone = batch.alone();
+        let Batch { chunks, slopes, .. } = batch;
+        slopes.resize(self.layers.iter().map(|layer| layer.inputs).sum(), 0.0);
+        // The blocks of all layers together, so that threads meet only once.
+        let mut blocks: Vec<Block<'_>> = Vec::new();
+        let mut rest = &mut slopes[..];
         for (at, layer) in self.layers.iter_mut().enumerate() {
-            let (width, weights) = (layer.width, &mut layer.weights);
-            let size = BLOCK * width;
-            let none = &mut vec![0.0; if at == 0 { 0 } else { layer.inputs }];
-            let slopes = if at == 0 { &mut *slopes } else { none };
-            let gate = if at == 0 { gate } else { Gate::default() };
-            let blocks = weights
+            let (width, size, weights) = (layer.width, BLOCK * layer.width, &mut layer.weights);
+            let (own, others) = std::mem::take(&mut rest).split_at_mut(layer.inputs);
+            rest = others;
+            let parts = weights
                 .values
-                .par_chunks_mut(size)
-                .zip(weights.gradient.par_chunks_mut(size))
-                .zip(weights.first.par_chunks_mut(size))
-                .zip(weights.second.par_chunks_mut(size))
-                .zip(slopes.par_chunks_mut(BLOCK))
-                .enumerate();
-            let update = |(block, ((((values, gradient), first), second), slopes)): (usize, _)| {
-                let block = Block { layer: at, from: block * BLOCK, width, values, gradient, first, second, slopes };
-                update_block(block, chunks, gate, rate);
-            };
-            let alone = if *is_parallel && at == 0 { 1 } else { usize::MAX };
-            blocks.with_min_len(alone).for_each(update);
+                .chunks_mut(size)
+                .zip(weights.gradient.chunks_mut(size))
+                .zip(weights.first.chunks_mut(size).zip(weights.second.chunks_mut(size)))
+                .zip(own.chunks_mut(BLOCK));
+            for (block, (((values, gradient), (first, second)), slopes)) in parts.enumerate() {
+                blocks.push(Block { layer: at, from: block * BLOCK, width, values, gradient, first, second, slopes });
+            }
+        }
+        blocks.into_par_iter().with_min_len(alone).for_each(|block| {
+            let gate = if block.layer == 0 { gate } else { Gate::default() };
+            update_block(block, samples, chunks, gate, rate);
+        });
+        for (at, layer) in self.layers.iter_mut().enumerate() {
             update_bias(layer, at, chunks, rate);
             layer.transpose();
         }
@@ -264,10 +278,10 @@ impl Mlp {
         let all: Vec<u32> = (0..samples.rows() as u32).collect();
         let width = self.layers[0].width;
         let mut total = vec![0.0f64; self.inputs() * width];
-        for rows in all.chunks(8 * CHUNK) {
+        for rows in all.chunks(256) {
             run.check()?;
             self.differentiate(samples, rows, Gate { mask: Some(mask), decay: None }, batch)?;
-            self.update(Gate::default(), None, batch);
+            self.update(samples, Gate::default(), None, batch);
             let share = rows.len() as f64 / all.len() as f64;
             total.iter_mut().zip(&self.layers[0].weights.gradient).for_each(|(sum, g)| *sum += share * f64::from(*g));
         }
@@ -310,20 +324,22 @@ pub(crate) struct Batch {
     chunks: Vec<Chunk>,
     /// The first layer's weights behind the mask.
     masked: Vec<f32>,
+    /// Of the inputs of all layers; those of the first are wanted.
     slopes: Vec<f32>,
+    inputs: usize,
     is_parallel: bool,
 }
 
 impl Batch {
     /// Derivative of the last batch's loss by the mask, for each input: `⟨w, g⟩` of its weights and their gradient before the mask.
     pub(crate) fn slopes(&self) -> &[f32] {
-        &self.slopes
+        &self.slopes[..self.inputs]
     }
 
     fn fit(&mut self, mlp: &Mlp, rows: usize) {
         self.chunks.resize_with(rows.div_ceil(CHUNK), || Chunk::new(mlp));
-        self.slopes.resize(mlp.inputs(), 0.0);
-        self.is_parallel = rows * self.slopes.len() * mlp.layers[0].width >= PARALLEL;
+        self.inputs = mlp.inputs();
+        self.is_parallel = rows * self.inputs * mlp.layers[0].width >= PARALLEL;
     }
 
     /// Fewest pieces that a thread takes: with as many as there are, everything stays on this one.
@@ -334,6 +350,7 @@ impl Batch {
     fn mask(&mut self, layer: &Layer, mask: Option<&[f32]>) {
         let Some(mask) = mask else { return };
         self.masked.resize(layer.weights.values.len(), 0.0);
+        // Sharing this out would cost more than it takes.
         let rows = self.masked.chunks_mut(layer.width).zip(layer.weights.values.chunks(layer.width)).zip(mask);
         for ((masked, weights), factor) in rows {
             masked.iter_mut().zip(weights).for_each(|(masked, weight)| *masked = factor * weight);
@@ -344,9 +361,8 @@ impl Batch {
 /// A few rows on their way through the network.
 #[derive(Debug)]
 struct Chunk {
-    rows: usize,
-    inputs: Vec<f32>,
-    stride: usize,
+    /// The rows of the samples.
+    rows: Vec<u32>,
     /// Of each layer: what it gives on, and the derivative of the loss by it.
     values: Vec<Vec<f32>>,
     errors: Vec<Vec<f32>>,
@@ -356,7 +372,7 @@ struct Chunk {
 impl Chunk {
     fn new(mlp: &Mlp) -> Self {
         let space = || mlp.layers.iter().map(|layer| vec![0.0; CHUNK * layer.width]).collect::<Vec<_>>();
-        Self { rows: 0, inputs: Vec::new(), stride: 0, values: space(), errors: space(), loss: 0.0 }
+        Self { rows: Vec::new(), values: space(), errors: space(), loss: 0.0 }
     }
 }
 
@@ -370,7 +386,7 @@ vectorized! {
     fn backward_chunk(mlp: &Mlp, chunk: &mut Chunk, errors: &[f32], scale: f32) = backward_from;
 }
 vectorized! {
-    fn update_block(block: Block<'_>, chunks: &[Chunk], gate: Gate<'_>, rate: Option<Rate>) = update;
+    fn update_block(block: Block<'_>, samples: &Samples, chunks: &[Chunk], gate: Gate<'_>, rate: Option<Rate>) = update;
 }
 
 #[inline(always)]
@@ -389,14 +405,14 @@ fn pass<const FMA: bool>(mlp: &Mlp, first: &[f32], samples: &Samples, chunk: &mu
 /// The errors of every layer from those of the last.
 #[inline(always)]
 fn backward<const FMA: bool>(mlp: &Mlp, chunk: &mut Chunk) {
-    let rows = chunk.rows;
+    let rows = chunk.rows.len();
     for at in (1..mlp.layers.len()).rev() {
         let (layer, behind) = (&mlp.layers[at], &mlp.layers[at - 1]);
         let (before, after) = chunk.errors.split_at_mut(at);
         let errors = &mut before[at - 1][..rows * behind.width];
         errors.fill(0.0);
-        let left = Left { values: &after[0], row: layer.width, step: 1 };
-        add_product::<FMA>(errors, rows, behind.width, left, &layer.transposed, layer.outputs);
+        let left = Picked { values: &after[0], stride: layer.width, rows: &IN_ORDER[..rows] };
+        add_product::<FMA>(errors, behind.width, left, &layer.transposed, layer.outputs);
         for (error, value) in errors.iter_mut().zip(&chunk.values[at - 1]) {
             *error *= if *value > 0.0 { 1.0 } else { mlp.leak };
         }
@@ -408,7 +424,7 @@ fn backward<const FMA: bool>(mlp: &Mlp, chunk: &mut Chunk) {
 fn backward_from<const FMA: bool>(mlp: &Mlp, chunk: &mut Chunk, errors: &[f32], scale: f32) {
     let last = mlp.layers.len() - 1;
     let width = mlp.layers[last].width;
-    let rows = chunk.values[last].chunks(width).zip(chunk.errors[last].chunks_mut(width)).take(chunk.rows);
+    let rows = chunk.values[last].chunks(width).zip(chunk.errors[last].chunks_mut(width)).take(chunk.rows.len());
     for (values, row) in rows {
         row.fill(0.0);
         for ((row, value), error) in row.iter_mut().zip(values).zip(errors) {
@@ -420,21 +436,20 @@ fn backward_from<const FMA: bool>(mlp: &Mlp, chunk: &mut Chunk, errors: &[f32], 
 
 #[inline(always)]
 fn forward<const FMA: bool>(mlp: &Mlp, first: &[f32], samples: &Samples, chunk: &mut Chunk, rows: &[u32]) {
-    chunk.rows = rows.len();
-    chunk.stride = samples.stride;
-    chunk.inputs.resize(CHUNK * samples.stride, 0.0);
-    for (row, inputs) in rows.iter().zip(chunk.inputs.chunks_mut(samples.stride)) {
-        inputs.copy_from_slice(samples.row(*row as usize));
-    }
+    chunk.rows.clear();
+    chunk.rows.extend(rows);
     for (at, layer) in mlp.layers.iter().enumerate() {
         let (before, after) = chunk.values.split_at_mut(at);
         let values = &mut after[0][..rows.len() * layer.width];
         values.chunks_mut(layer.width).for_each(|values| values.copy_from_slice(&layer.bias.values));
         let (left, weights) = match at {
-            0 => (Left { values: &chunk.inputs, row: samples.stride, step: 1 }, first),
-            _ => (Left { values: &before[at - 1], row: mlp.layers[at - 1].width, step: 1 }, &layer.weights.values[..]),
+            0 => (Picked { values: &samples.values, stride: samples.stride, rows }, first),
+            _ => {
+                let stride = mlp.layers[at - 1].width;
+                (Picked { values: &before[at - 1], stride, rows: &IN_ORDER[..rows.len()] }, &layer.weights.values[..])
+            }
         };
-        add_product::<FMA>(values, rows.len(), layer.width, left, weights, layer.inputs);
+        add_product::<FMA>(values, layer.width, left, weights, layer.inputs);
         if at + 1 < mlp.layers.len() || mlp.is_last_active {
             values.iter_mut().for_each(|value| *value = if *value > 0.0 { *value } else { mlp.leak * *value });
         }
@@ -508,17 +523,20 @@ struct Block<'a> {
 }
 
 #[inline(always)]
-fn update<const FMA: bool>(block: Block<'_>, chunks: &[Chunk], gate: Gate<'_>, rate: Option<Rate>) {
+fn update<const FMA: bool>(block: Block<'_>, samples: &Samples, chunks: &[Chunk], gate: Gate<'_>, rate: Option<Rate>) {
     let Block { layer, from, width, values, gradient, first, second, slopes } = block;
     let rows = gradient.len() / width;
     gradient.fill(0.0);
+    let mut starts = Vec::with_capacity(CHUNK);
     for chunk in chunks {
-        let (inputs, stride) = match layer {
-            0 => (&chunk.inputs, chunk.stride),
-            _ => (&chunk.values[layer - 1], chunk.values[layer - 1].len() / CHUNK),
+        let left = match layer {
+            0 => Picked { values: &samples.values, stride: samples.stride, rows: &chunk.rows },
+            _ => {
+                let values = &chunk.values[layer - 1];
+                Picked { values, stride: values.len() / CHUNK, rows: &IN_ORDER[..chunk.rows.len()] }
+            }
         };
-        let left = Left { values: &inputs[from..], row: 1, step: stride };
-        add_product::<FMA>(gradient, rows, width, left, &chunk.errors[layer], chunk.rows);
+        add_transposed_product::<FMA>(gradient, width, left, from, rows, &chunk.errors[layer], &mut starts);
     }
     for row in 0..rows {
         let range = row * width..(row + 1) * width;
@@ -548,7 +566,7 @@ fn update_bias(layer: &mut Layer, at: usize, chunks: &[Chunk], rate: Option<Rate
     let bias = &mut layer.bias;
     bias.gradient.fill(0.0);
     for chunk in chunks {
-        for errors in chunk.errors[at].chunks(layer.width).take(chunk.rows) {
+        for errors in chunk.errors[at].chunks(layer.width).take(chunk.rows.len()) {
             bias.gradient.iter_mut().zip(errors).for_each(|(sum, error)| *sum += error);
         }
     }
@@ -613,7 +631,7 @@ mod tests {
                 let mut batch = Batch::default();
                 let gate = Gate { mask: Some(&mask), decay: None };
                 mlp.differentiate(&samples, &rows, gate, &mut batch).unwrap();
-                mlp.update(gate, None, &mut batch);
+                mlp.update(&samples, gate, None, &mut batch);
                 let mut wrong = 0;
                 let mut checked = 0;
                 let mut check = |analytic: f32, moved: &dyn Fn(f32) -> f64| {

@@ -1,5 +1,6 @@
 use rayon::prelude::*;
 
+use crate::math::dot;
 use crate::math::gemm::padded;
 use crate::{Label, Problem, Random, Rows, Run};
 
@@ -50,7 +51,10 @@ impl Inputs {
         let total = rows.weight();
         let weight = |row: usize| rows.weights.get(row).copied().unwrap_or(1.0);
         let spread = |column: &[f64]| -> f64 {
-            let energy: f64 = column.iter().enumerate().map(|(row, x)| weight(row) * x * x).sum();
+            let energy: f64 = match rows.weights.is_empty() {
+                true => dot(column, column),
+                false => column.iter().enumerate().map(|(row, x)| weight(row) * x * x).sum(),
+            };
             (energy / total).sqrt()
         };
         let factor = |column: &usize| match spread(&rows.columns[*column]) {

@@ -1,3 +1,4 @@
+pub mod datum_wise;
 pub mod neural_greedy_pursuit;
 pub mod omp;
 pub mod sequential_attention;

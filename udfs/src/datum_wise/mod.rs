@@ -1,0 +1,88 @@
+//! Datum-wise sparse classification: a policy that asks for the features of a row one by one, and predicts its class when it knows
+//! enough. [`learn`] trains one, [`Policy`] decides rows with it.
+
+mod classify;
+mod memo;
+mod options;
+mod policy;
+mod rewards;
+mod sample;
+mod table;
+mod train;
+
+pub use options::Asking;
+pub use policy::{Action, Decision, Policy, PolicyColumn, PolicyUnit, Step, Weights};
+pub use rewards::{Discount, Neighbours, Relation, Rewards};
+pub use table::{POLICY_COLUMNS, PolicyRow};
+pub use train::Training;
+
+use crate::{Label, Problem, Result, Rows, Run};
+use policy::Walk;
+use sample::Sample;
+
+impl Policy {
+    /// Decides the rows that a policy was trained on, or others measured against them. The unit of each of the policy's columns is looked up by name.
+    pub fn decide_rows(&self, problem: &Problem, rows: &Rows, mut receive: impl FnMut(usize, &Decision)) {
+        let find = |column: &PolicyColumn| {
+            let fits = |at: &usize| {
+                problem.features[rows.design[*at].feature] == column.feature && rows.origins[*at].coding == column.coding
+            };
+            (0..rows.design.len()).find(fits).expect("the policy was trained on these columns")
+        };
+        let columns: Vec<usize> = self.columns.iter().map(find).collect();
+        let (mut walk, mut decision) = (Walk::default(), Decision::default());
+        for row in 0..rows.rows() {
+            self.decide(&mut walk, |column| rows.columns[columns[column]][row], &mut decision);
+            receive(row, &decision);
+        }
+    }
+}
+
+/// Trains a policy on rows. `rewards` is asked for once the candidates are known: it gets the problem's unit of each.
+pub fn learn(
+    problem: &Problem,
+    rows: &Rows,
+    rewards: impl FnOnce(&[usize]) -> Result<Rewards>,
+    training: &Training,
+    run: &Run,
+) -> Result<Policy> {
+    let Label::Classes(classes) = &rows.label else { unreachable!("checked by the problem") };
+    let twins = sample::twins(problem, rows);
+    let must = |unit: &usize| problem.must_include.contains(unit);
+    let candidates: Vec<usize> = (0..problem.units.len())
+        .filter(|unit| problem.why_never(*unit).is_none() && (twins[*unit].is_none() || must(unit)))
+        .collect();
+    let sample = Sample::new(problem, rows, &candidates);
+    let rewards = rewards(&sample.unit_of)?;
+    let given: Vec<usize> =
+        problem.must_include.iter().filter_map(|unit| sample.unit_of.iter().position(|other| other == unit)).collect();
+    let mut weights = train::train(&sample, &rewards, &given, training, run)?;
+    // From the scaled values to the input's units.
+    for (weights, (_, scale)) in weights.values.chunks_mut(weights.actions).zip(&sample.columns) {
+        weights.iter_mut().for_each(|weight| *weight *= scale);
+    }
+    Ok(policy(problem, rows, &sample, classes, weights, rewards, given))
+}
+
+fn policy(
+    problem: &Problem,
+    rows: &Rows,
+    sample: &Sample,
+    classes: &[String],
+    weights: Weights,
+    rewards: Rewards,
+    given: Vec<usize>,
+) -> Policy {
+    let unit = |(unit, columns): (&usize, &std::ops::Range<usize>)| PolicyUnit {
+        name: problem.units[*unit].name.clone(),
+        columns: columns.clone(),
+    };
+    let column = |(column, _): &(usize, f64)| {
+        let origin = &rows.origins[*column];
+        let feature = problem.features[rows.design[*column].feature].clone();
+        PolicyColumn { feature, coding: origin.coding.clone(), mean: origin.mean }
+    };
+    let units = sample.unit_of.iter().zip(&sample.units).map(unit).collect();
+    let columns = sample.columns.iter().map(column).collect();
+    Policy { classes: classes.to_vec(), units, columns, weights, rewards, given }
+}

@@ -1,0 +1,270 @@
+//! Datum-wise classification: against the best policy there is, found by trying everything, and against its own rules.
+
+use std::collections::BTreeMap;
+
+use pursuit_udfs::datum_wise::{Action, Asking, Decision, Policy};
+use pursuit_udfs::options::{Lists, Pairs};
+use pursuit_udfs::testing::{Column, Table, planted};
+use pursuit_udfs::{Block, Data, Problem, Run, Task};
+
+fn problem(table: &Table, label: &[f64]) -> Problem {
+    Table { task: Some(Task::Classification), ..table.clone() }.problem_of_rows(label)
+}
+
+fn learn(table: &Table, label: &[f64], lambda: f64, asking: &Asking) -> Policy {
+    asking.learn(lambda, &problem(table, label), &Run::new(1)).unwrap()
+}
+
+/// The decisions of a policy on the raw values of a table of numbers and texts.
+fn decide(policy: &Policy, table: &Table) -> Vec<Decision> {
+    let features = policy.features();
+    let column = |name: &str| table.columns.iter().find(|(other, _)| other == name).map(|(_, column)| column).unwrap();
+    let texts: Vec<(Vec<u32>, Vec<&str>)> = features
+        .iter()
+        .map(|feature| {
+            let Column::Text(values) = column(&feature.name) else { return Default::default() };
+            let mut names: Vec<&str> = values.iter().flatten().map(String::as_str).collect();
+            names.sort_unstable();
+            names.dedup();
+            let code = |value: &Option<String>| {
+                let found = value.as_deref().and_then(|value| names.binary_search(&value).ok());
+                found.map_or(pursuit_udfs::NO_LEVEL, |at| at as u32)
+            };
+            (values.iter().map(code).collect(), names)
+        })
+        .collect();
+    let blocks: Vec<Block<'_>> = features
+        .iter()
+        .zip(&texts)
+        .map(|(feature, (codes, names))| match column(&feature.name) {
+            Column::Numbers(values) => Block::Numbers(values),
+            Column::Text(_) => Block::Levels { codes, names },
+        })
+        .collect();
+    let rows = match &table.columns[0].1 {
+        Column::Numbers(values) => values.len(),
+        Column::Text(values) => values.len(),
+    };
+    let mut decisions = Vec::new();
+    policy.classify(rows, &blocks, &Run::default(), |_, decision| decisions.push(decision.clone())).unwrap();
+    decisions
+}
+
+/// What a policy earns on average: minus prices and mistakes.
+fn reward(policy: &Policy, table: &Table, label: &[f64]) -> f64 {
+    let decisions = decide(policy, table);
+    let mistake = |decision: &Decision, truth: f64| policy.rewards.mistake(decision.class, truth as usize);
+    let losses = decisions.iter().zip(label).map(|(decision, truth)| decision.cost + mistake(decision, *truth));
+    -losses.sum::<f64>() / label.len() as f64
+}
+
+/// The most that any policy can earn on these rows, whatever its form: dynamic programming over all that can be known.
+fn optimum(table: &Table, label: &[f64], prices: &[f64], known: usize, rows: &[usize]) -> f64 {
+    let predict = |class: f64| -(rows.iter().filter(|row| label[**row] != class).count() as f64);
+    let mut best = predict(0.0).max(predict(1.0));
+    for (unit, price) in prices.iter().enumerate().filter(|(unit, _)| known >> unit & 1 == 0) {
+        let mut parts: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+        rows.iter().for_each(|row| parts.entry(table.column(unit)[*row].to_bits()).or_default().push(*row));
+        let after: f64 = parts.values().map(|rows| optimum(table, label, prices, known | 1 << unit, rows)).sum();
+        best = best.max(after - price * rows.len() as f64);
+    }
+    best
+}
+
+fn best_reward(table: &Table, label: &[f64], prices: &[f64]) -> f64 {
+    let rows: Vec<usize> = (0..label.len()).collect();
+    optimum(table, label, prices, 0, &rows) / label.len() as f64
+}
+
+/// Every combination of three signs. Of `noisy`, one row in eight is turned round; `silent` says nothing in every other row.
+fn signs() -> (Table, [Vec<f64>; 3]) {
+    let sign = |row: usize, bit: usize| if row >> bit & 1 == 1 { 1.0 } else { -1.0 };
+    let columns: [Vec<f64>; 3] = std::array::from_fn(|bit| (0..64).map(|row| sign(row, bit)).collect());
+    let noisy = (0..64).map(|row| if row / 8 == 3 { -columns[0][row] } else { columns[0][row] }).collect();
+    let silent = (0..64).map(|row| if row & 2 == 0 { 0.0 } else { columns[0][row] }).collect();
+    let table = columns.iter().enumerate().fold(Table::new(), |table, (at, column)| table.numbers(&format!("x{at}"), column));
+    let [a, ..] = columns;
+    (table, [a, noisy, silent])
+}
+
+/// A dear feature that is always clear, and a cheap one that is clear in every other row.
+fn clear_and_silent() -> (Table, Vec<f64>) {
+    let (_, [clear, _, silent]) = signs();
+    (Table::new().numbers("clear", &clear).numbers("silent", &silent), clear.iter().map(|x| f64::from(*x > 0.0)).collect())
+}
+
+/// A clear feature, a dear clear one beside a cheap noisy one, and beside a cheap one that tells when it does not know.
+#[test]
+fn equals_the_best_policy_there_is() {
+    let (table, [a, noisy, _]) = signs();
+    let with_noisy = Table::new().numbers("clear", &a).numbers("noisy", &noisy);
+    let is_positive = |values: &[f64]| -> Vec<f64> { values.iter().map(|x| f64::from(*x > 0.0)).collect() };
+    let (with_silent, of_silent) = clear_and_silent();
+    let cases: [(&str, &Table, Vec<f64>, Vec<f64>); 5] = [
+        ("a clear feature", &table, is_positive(&a), vec![0.1; 3]),
+        ("nothing is worth its price", &table, is_positive(&a), vec![0.6; 3]),
+        ("dear and clear", &with_noisy, is_positive(&a), vec![0.3, 0.05]),
+        ("cheap enough to be sure", &with_noisy, is_positive(&a), vec![0.1, 0.05]),
+        ("asked for where the cheap one is silent", &with_silent, of_silent, vec![0.3, 0.1]),
+    ];
+    for (name, table, label, prices) in cases {
+        let costs = table.columns.iter().zip(&prices).map(|((name, _), price)| (name.clone(), *price)).collect();
+        let policy = learn(table, &label, 0.0, &Asking { costs, ..Asking::default() });
+        let (found, best) = (reward(&policy, table, &label), best_reward(table, &label, &prices));
+        assert!((found - best).abs() < 1e-9, "{name}: {found} instead of {best}");
+    }
+}
+
+#[test]
+fn only_rows_that_need_it_ask_for_more() {
+    let (table, label) = clear_and_silent();
+    let costs = [("clear".to_string(), 0.3)].into();
+    let policy = learn(&table, &label, 0.1, &Asking { costs, ..Asking::default() });
+    for (decision, silent) in decide(&policy, &table).iter().zip(table.column(1)) {
+        assert_eq!(decision.units, if *silent == 0.0 { vec![1, 0] } else { vec![1] });
+    }
+}
+
+/// Eq. 4: the reward of an episode is minus its mistake and minus λ for each feature it asked for.
+#[test]
+fn the_reward_is_minus_the_datum_wise_loss() {
+    let (table, label) = planted(200, 6, &[1, 4], 1.0, 3);
+    let label: Vec<f64> = label.iter().map(|y| f64::from(*y > 0.0)).collect();
+    let policy = learn(&table, &label, 0.02, &Asking::default());
+    let decisions = decide(&policy, &table);
+    let loss =
+        |(decision, truth): (&Decision, &f64)| f64::from(decision.class as f64 != *truth) + 0.02 * decision.units.len() as f64;
+    let mean = decisions.iter().zip(&label).map(loss).sum::<f64>() / 200.0;
+    assert!((reward(&policy, &table, &label) + mean).abs() < 1e-12);
+    assert!(decisions.iter().any(|decision| !decision.units.is_empty()));
+}
+
+fn variants() -> Vec<Asking> {
+    let name = |at: usize| format!("x{at}");
+    let row = Pairs((0..7).map(|at| (name(at), name(at + 1))).collect());
+    let plain = Asking::default();
+    vec![
+        Asking { budget: Some(2), ..plain.clone() },
+        Asking { costs: [(name(1), 0.2), (name(4), 0.001)].into(), ..plain.clone() },
+        Asking {
+            costs: [(name(1), 0.2), (name(4), 0.2)].into(),
+            next_costs: [(name(1), 0.01), (name(4), 0.01)].into(),
+            cost_groups: Lists([("blood".to_string(), vec![name(1), name(4)])].into()),
+            cost_matrix: vec![vec![-0.1, 1.0, 1.0], vec![2.0, -0.1, 1.0], vec![1.0, 1.0, -0.1]],
+            ..plain.clone()
+        },
+        Asking { related: row.clone(), gamma: Some(0.05), ..plain.clone() },
+        Asking { related: row, hard: true, budget: Some(4), ..plain.clone() },
+        Asking { image: vec![2, 4], gamma: Some(0.3), relation: pursuit_udfs::datum_wise::Relation::All, ..plain },
+    ]
+}
+
+/// Three classes, a text and NULLs, for every kind of rule.
+fn mixed() -> (Table, Vec<f64>) {
+    let (table, label) = planted(240, 7, &[1, 4], 0.7, 5);
+    let colours: Vec<&str> = (0..240).map(|row| ["red", "green", "blue"][row % 3]).collect();
+    let classes = label.iter().enumerate().map(|(row, y)| if row % 3 == 0 { 2.0 } else { f64::from(*y > 0.0) }).collect();
+    let mut table = table.text("x7", &colours);
+    let Column::Numbers(values) = &mut table.columns[1].1 else { unreachable!("numbers come first") };
+    values.iter_mut().step_by(11).for_each(|value| *value = f64::NAN);
+    (table, classes)
+}
+
+#[test]
+fn no_way_breaks_the_rules() {
+    let (table, label) = mixed();
+    for asking in variants() {
+        let policy = learn(&table, &label, 0.01, &asking);
+        for decision in decide(&policy, &table) {
+            let mut distinct = decision.units.clone();
+            distinct.sort_unstable();
+            distinct.dedup();
+            assert_eq!(distinct.len(), decision.units.len(), "a feature is asked for twice");
+            assert!(asking.budget.is_none_or(|budget| decision.units.len() <= budget), "the budget is exceeded");
+            let mut known = vec![0u64];
+            let mut cost = 0.0;
+            for unit in &decision.units {
+                cost += policy.rewards.price(*unit, &known).expect("it may be asked for");
+                known[0] |= 1 << unit;
+            }
+            assert_eq!(cost, decision.cost);
+            assert!(matches!(decision.steps.last().unwrap().action, Action::Predict(class) if class == decision.class));
+        }
+    }
+}
+
+#[test]
+fn a_policy_kept_as_a_table_decides_as_it_did() {
+    let (mut table, label) = mixed();
+    for nulls in [pursuit_udfs::Nulls::Mean, pursuit_udfs::Nulls::Indicator] {
+        table.common.nulls = nulls;
+        for asking in variants() {
+            let policy = learn(&table, &label, 0.01, &asking);
+            let mut rows = policy.to_rows();
+            // A table has no order.
+            Run::new(3).random("rows", 0).shuffle(&mut rows);
+            let back = Policy::from_rows(&rows).unwrap();
+            assert_eq!(back, policy);
+            assert_eq!(decide(&back, &table), decide(&policy, &table));
+            assert!(!decide(&policy, &table).iter().all(|decision| decision.units.is_empty()));
+        }
+    }
+}
+
+#[test]
+fn a_broken_policy_is_refused() {
+    let (table, label) = mixed();
+    let rows = learn(&table, &label, 0.01, &variants()[3]).to_rows();
+    for at in 0..rows.len() {
+        let mut fewer = rows.clone();
+        let gone = fewer.remove(at);
+        // Without `far` or a pair that is near, other rules hold, and the table is whole.
+        if !["far", "near", "relation"].contains(&gone.part.as_str()) {
+            assert!(Policy::from_rows(&fewer).is_err(), "{gone:?}");
+        }
+    }
+    assert!(Policy::from_rows(&[]).is_err());
+    let mut wrong = rows.clone();
+    wrong[0].action_id = Some(-1);
+    assert!(Policy::from_rows(&wrong).is_err());
+}
+
+/// The values that decide_rows sees are those that classify computes from the input.
+#[test]
+fn values_are_in_the_input_s_units() {
+    let (table, label) = mixed();
+    let problem = problem(&table, &label);
+    let policy = Asking::default().learn(0.01, &problem, &Run::new(1)).unwrap();
+    let Data::Rows(rows) = &problem.data else { unreachable!("rows were asked for") };
+    let mut seen = Vec::new();
+    policy.decide_rows(&problem, rows, |_, decision| seen.push((decision.class, decision.units.clone())));
+    let raw: Vec<_> = decide(&policy, &table).into_iter().map(|decision| (decision.class, decision.units)).collect();
+    assert_eq!(seen, raw);
+}
+
+#[test]
+fn mistakes_in_options_are_named() {
+    let (table, label) = mixed();
+    let refused = |asking: Asking| asking.learn(0.01, &problem(&table, &label), &Run::new(0)).unwrap_err().to_string();
+    let plain = Asking::default;
+    assert_eq!(
+        refused(Asking { costs: [("x9".to_string(), 1.0)].into(), ..plain() }),
+        "`costs` names `x9`, which is not a feature; did you mean `x0`? features are x0, x1, x2, x3, x4, x5, x6, x7"
+    );
+    assert_eq!(
+        refused(Asking { cost_matrix: vec![vec![0.0, 1.0], vec![1.0, 0.0]], ..plain() }),
+        "`cost_matrix` must be 3 lists of 3 numbers, one for each of the classes 0, 1, 2"
+    );
+    assert_eq!(
+        refused(Asking { image: vec![3, 3], ..plain() }),
+        "`image` must have as many pixels as there are features, 8; got 3 x 3"
+    );
+    assert_eq!(
+        refused(Asking { hard: true, ..plain() }),
+        "`hard` needs `related` or `image`, which say what features are near each other"
+    );
+    assert_eq!(
+        refused(Asking { next_costs: [("x1".to_string(), 1.0)].into(), ..plain() }),
+        "`next_costs` needs `cost_groups`, which says what features share an expense"
+    );
+}
