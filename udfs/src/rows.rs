@@ -66,6 +66,21 @@ impl Rows {
         if self.weights.is_empty() { self.rows() as f64 } else { self.weights.iter().sum() }
     }
 
+    /// Some of the rows. They stay measured against all.
+    pub(crate) fn take(&self, rows: &[usize]) -> Self {
+        let take = |values: &Vec<f64>| -> Vec<f64> { rows.iter().filter_map(|row| values.get(*row)).copied().collect() };
+        Self {
+            design: self.design.clone(),
+            label: self.label.clone(),
+            seen: Seen { rows: rows.len() as u64, ..self.seen.clone() },
+            origins: self.origins.clone(),
+            columns: self.columns.iter().map(take).collect(),
+            labels: self.labels.iter().map(take).collect(),
+            targets: take(&self.targets),
+            weights: take(&self.weights),
+        }
+    }
+
     pub(crate) fn label_varies(&self) -> bool {
         self.labels.iter().flatten().any(|value| *value != 0.0)
     }

@@ -9,7 +9,7 @@ use super::refit::Learner;
 use super::sample::Sample;
 use super::samples::{Batches, Samples};
 use super::training::Training;
-use crate::math::gemm::{LANES, Left, add_product, padded, vectorized};
+use crate::math::gemm::{LANES, Picked, add_product, add_transposed_product, padded, vectorized};
 use crate::{Error, Result, Run};
 
 const FILTERS: [usize; 2] = [32, 64];
@@ -190,8 +190,8 @@ impl Cnn {
         let width = self.width();
         work.odds.clear();
         (0..images).for_each(|_| work.odds.extend_from_slice(&self.bias.values));
-        let left = Left { values: &work.values, row: self.values, step: 1 };
-        multiply(&mut work.odds, images, width, left, &self.dense.values, self.values);
+        let left = Picked { values: &work.values, stride: self.values, rows: &in_order(images) };
+        multiply(&mut work.odds, width, left, &self.dense.values, self.values);
     }
 
     /// The gradient of the mean cross-entropy, and that mean.
@@ -240,8 +240,9 @@ impl Cnn {
     fn differentiate_dense(&mut self, images: usize, work: &mut Work) {
         let width = self.width();
         self.dense.gradient.fill(0.0);
-        let left = Left { values: &work.values, row: 1, step: self.values };
-        multiply(&mut self.dense.gradient, self.values, width, left, &work.odds, images);
+        let rows = in_order(images);
+        let left = Picked { values: &work.values, stride: self.values, rows: &rows };
+        multiply_transposed(&mut self.dense.gradient, width, left, self.values, &work.odds);
         self.bias.gradient.fill(0.0);
         for slopes in work.odds.chunks(width) {
             self.bias.gradient.iter_mut().zip(slopes).for_each(|(sum, slope)| *sum += slope);
@@ -255,8 +256,8 @@ impl Cnn {
         }
         work.errors.clear();
         work.errors.resize(images * self.values, 0.0);
-        let left = Left { values: &work.odds, row: width, step: 1 };
-        multiply(&mut work.errors, images, self.values, left, &transposed, self.classes);
+        let left = Picked { values: &work.odds, stride: width, rows: &rows };
+        multiply(&mut work.errors, self.values, left, &transposed, self.classes);
     }
 
     fn update(&mut self, learning_rate: f64) {
@@ -268,8 +269,20 @@ impl Cnn {
     }
 }
 
+fn in_order(rows: usize) -> Vec<u32> {
+    (0..rows as u32).collect()
+}
+
 vectorized! {
-    fn multiply(c: &mut [f32], rows: usize, width: usize, a: Left<'_>, b: &[f32], depth: usize) = add_product;
+    fn multiply(c: &mut [f32], width: usize, a: Picked<'_>, b: &[f32], depth: usize) = add_product;
+}
+vectorized! {
+    fn multiply_transposed(c: &mut [f32], width: usize, a: Picked<'_>, count: usize, b: &[f32]) = multiply_transposed_with;
+}
+
+#[inline(always)]
+fn multiply_transposed_with<const FMA: bool>(c: &mut [f32], width: usize, a: Picked<'_>, count: usize, b: &[f32]) {
+    add_transposed_product::<FMA>(c, width, a, 0, count, b, &mut Vec::new());
 }
 
 const _: () = assert!(FILTERS[0].is_multiple_of(LANES) && FILTERS[1].is_multiple_of(LANES) && SIDE_MIN > FILTER);

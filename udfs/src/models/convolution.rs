@@ -4,7 +4,7 @@
 //! the next position's begin one pixel later: a row of the filter against all positions is one product whose left side overlaps
 //! itself, and nothing is copied. Positions at the right border run over into the next row; they cost a little, and nobody reads them.
 
-use crate::math::gemm::{Left, add_product, vectorized};
+use crate::math::gemm::{Picked, add_product, add_transposed_product, vectorized};
 use crate::models::mlp::{Moving, Rate, adam};
 use crate::{Random, Run};
 
@@ -31,6 +31,8 @@ impl Shape {
 pub(crate) struct Layer {
     input: Shape,
     filters: usize,
+    /// Positions that are computed: all but the last two, of which no filter fits.
+    positions: Vec<u32>,
     /// `weights[((filter row · 3 + filter column) · channels + channel) · filters + filter]`.
     pub weights: Moving,
     pub bias: Moving,
@@ -52,7 +54,9 @@ impl Layer {
         let mut random = run.random("filters", key);
         let reach = (6.0 / (taps * (input.channels + filters)) as f64).sqrt();
         let weights = uniform(taps * input.channels * filters, reach, &mut random);
+        let positions = (input.height + 1 - FILTER) * input.width + 1 - FILTER;
         let mut layer = Self {
+            positions: (0..positions as u32).collect(),
             input,
             filters,
             transposed: weights.clone(),
@@ -76,11 +80,6 @@ impl Layer {
     /// Values before the largest are taken.
     pub fn grid(&self) -> Vec<f32> {
         vec![0.0; (self.input.height + 1 - FILTER) * self.input.width * self.filters]
-    }
-
-    /// Positions that are computed: all but the last two, of which no filter fits.
-    fn positions(&self) -> usize {
-        (self.input.height + 1 - FILTER) * self.input.width + 1 - FILTER
     }
 
     /// The layer's values for an image, into the middle of the next one: rows `stride` pixels apart, from pixel `first`.
@@ -137,12 +136,12 @@ fn step_with<const FMA: bool>(moving: &mut Moving, rate: Rate) {
 
 #[inline(always)]
 fn forward_with<const FMA: bool>(layer: &Layer, trace: &mut Trace, grid: &mut [f32], out: &mut [f32], place: (usize, usize)) {
-    let (Shape { width, channels, .. }, filters, positions) = (layer.input, layer.filters, layer.positions());
+    let (Shape { width, channels, .. }, filters, positions) = (layer.input, layer.filters, &layer.positions);
     grid.chunks_exact_mut(filters).for_each(|values| values.copy_from_slice(&layer.bias.values));
     let a_row = FILTER * channels * filters;
     for (row, weights) in layer.weights.values.chunks(a_row).enumerate() {
-        let left = Left { values: &trace.image[row * width * channels..], row: channels, step: 1 };
-        add_product::<FMA>(grid, positions, filters, left, weights, FILTER * channels);
+        let left = Picked { values: &trace.image[row * width * channels..], stride: channels, rows: positions };
+        add_product::<FMA>(grid, filters, left, weights, FILTER * channels);
     }
     let (first, stride) = place;
     let (height, across) = layer.pooled();
@@ -176,7 +175,7 @@ fn backward_with<const FMA: bool>(
     grid: &mut [f32],
     errors: Option<&mut [f32]>,
 ) {
-    let (Shape { width, channels, .. }, filters, positions) = (layer.input, layer.filters, layer.positions());
+    let (Shape { width, channels, .. }, filters, positions) = (layer.input, layer.filters, &layer.positions);
     let (given, first, stride) = given;
     let (_, across) = layer.pooled();
     grid.fill(0.0);
@@ -190,16 +189,16 @@ fn backward_with<const FMA: bool>(
             }
         }
     }
-    let a_row = FILTER * channels * filters;
+    let (a_row, mut starts) = (FILTER * channels * filters, Vec::new());
     for (row, gradient) in layer.weights.gradient.chunks_mut(a_row).enumerate() {
-        let left = Left { values: &trace.image[row * width * channels..], row: 1, step: channels };
-        add_product::<FMA>(gradient, FILTER * channels, filters, left, grid, positions);
+        let left = Picked { values: &trace.image[row * width * channels..], stride: channels, rows: positions };
+        add_transposed_product::<FMA>(gradient, filters, left, 0, FILTER * channels, grid, &mut starts);
     }
     let Some(errors) = errors else { return };
     errors.fill(0.0);
     for (tap, weights) in layer.transposed.chunks(channels * filters).enumerate() {
         let from = tap / FILTER * width + tap % FILTER;
-        let left = Left { values: grid, row: filters, step: 1 };
-        add_product::<FMA>(&mut errors[from * channels..], positions, channels, left, weights, filters);
+        let left = Picked { values: grid, stride: filters, rows: positions };
+        add_product::<FMA>(&mut errors[from * channels..], channels, left, weights, filters);
     }
 }
