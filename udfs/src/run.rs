@@ -4,14 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::{Error, Result};
 
-/// Is told how much is done, of how much, and how it goes.
-type Progress = dyn Fn(usize, usize, &str) + Send + Sync;
-
 /// One execution of a selector: how to stop it, whom to tell, and where its random numbers come from.
 #[derive(Clone, Default)]
 pub struct Run {
     cancelled: Arc<AtomicBool>,
-    progress: Option<Arc<Progress>>,
+    progress: Option<Arc<dyn Fn(usize, usize, &str) + Send + Sync>>,
     seed: u64,
 }
 
