@@ -8,9 +8,12 @@ use crate::{Error, Result};
 #[derive(Clone, Default)]
 pub struct Run {
     cancelled: Arc<AtomicBool>,
-    progress: Option<Arc<dyn Fn(usize, usize, &str) + Send + Sync>>,
+    progress: Option<Arc<Report>>,
     seed: u64,
 }
+
+/// Told how many steps are done, of how many, and a word on how it goes.
+type Report = dyn Fn(usize, usize, &str) + Send + Sync;
 
 impl Run {
     pub fn new(seed: u64) -> Self {
