@@ -110,20 +110,26 @@ def report(directory, title, calls, names, k=50):
         print(f"| {label} | " + " | ".join(cells) + " |", flush=True)
 
 
-def accuracy(directory):
-    sa = "sequential_attention({table}, label => label, k => {k}, seed => {seed}%s)"
-    sets = ["mnist", "isolet", "mice_protein", "coil20"]
-    report(directory, "Test accuracy with 50 features, mean and deviation of 5 seeds", [
-        ("`sequential_attention`", sa % ""),
-        ("`sequential_attention`, backward", sa % ", direction => 'backward'"),
-        ("`sequential_lasso`, mlp", "sequential_lasso({table}, label => label, k => {k}, seed => {seed}, model => 'mlp')"),
-        ("`omp`, mlp", "omp({table}, label => label, k => {k}, seed => {seed}, model => 'mlp')"),
-        ("`group_lasso`", "group_lasso({table}, label => label, k => {k}, seed => {seed})"),
-        ("`batch_attention`", "batch_attention({table}, label => label, k => {k}, seed => {seed})"),
-        ("`omp`", "omp({table}, label => label, k => {k})"),
-    ], sets)
-    report(directory, "Masks", [(f"`{mask}`", sa % f", mask => '{mask}'") for mask in ("softmax", "l1", "l2", "l1_normalized", "l2_normalized")], sets[1:])
-    report(directory, "Features a round, k = 64", [(f"{2**i}", sa % f", per_round => {2**i}") for i in range(7)], ["mnist", "isolet"], k=64)
+SETS = ["mnist", "isolet", "mice_protein", "coil20"]
+ATTENTION = "sequential_attention({table}, label => label, k => {k}, seed => {seed}%s)"
+
+
+def accuracy(directory, part="all", sets=",".join(SETS)):
+    sets = sets.split(",")
+    if part in ("all", "directions"):
+        report(directory, "Test accuracy with 50 features, mean and deviation of 5 seeds", [
+            ("`sequential_attention`", ATTENTION % ""),
+            ("`sequential_attention`, backward", ATTENTION % ", direction => 'backward'"),
+        ], sets)
+    if part in ("all", "others"):
+        named = "{name}({{table}}, label => label, k => {{k}}, seed => {{seed}}{more})"
+        others = [("sequential_lasso", ", model => 'mlp'"), ("omp", ", model => 'mlp'"), ("group_lasso", ""), ("batch_attention", ""), ("omp", "")]
+        report(directory, "Others", [(f"`{name}`{', mlp' if more else ''}", named.format(name=name, more=more)) for name, more in others], sets)
+    if part in ("all", "masks"):
+        masks = ("softmax", "l1", "l2", "l1_normalized", "l2_normalized")
+        report(directory, "Masks", [(f"`{mask}`", ATTENTION % f", mask => '{mask}'") for mask in masks], sets)
+    if part in ("all", "rounds"):
+        report(directory, "Features a round, k = 64", [(f"{2**i}", ATTENTION % f", per_round => {2**i}") for i in range(7)], sets, k=64)
 
 
 # --- one pass -------------------------------------------------------------------------------------------------------

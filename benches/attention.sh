@@ -3,7 +3,8 @@
 # Installs its own rivals; needs `cargo build --release`.
 #
 #     benches/attention.sh speed DIRECTORY       the same steps in JAX and here, in turn; share of the machine's peak
-#     benches/attention.sh accuracy DIRECTORY    the tables of benches/README.md
+#     benches/attention.sh accuracy DIRECTORY [directions|others|masks|rounds] [mnist,isolet,…]
+#                                                test accuracy with the chosen features
 #     benches/attention.sh one_pass              a generated table of 5,000,000 x 40
 #
 # DIRECTORY holds {mnist,isolet}_{train,test}.parquet, mice_protein.parquet and coil20.parquet: numbers, and a column `label`.
