@@ -20,11 +20,9 @@ use datafusion::datasource::provider_as_source;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType, ident};
-use datafusion::physical_expr::expressions::Column as PhysicalColumn;
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
-use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
@@ -42,7 +40,7 @@ use crate::engine::Registry;
 use crate::error::named;
 use crate::exec::narrow;
 use crate::progress::Progress;
-use crate::table::SelectTable;
+use crate::table::{SelectTable, projected};
 
 /// What is asked for, if the function decides rows.
 pub(crate) fn asked(spec: &Spec, settings: &Settings) -> pursuit_udfs::Result<Option<Decides>> {
@@ -194,12 +192,7 @@ impl TableProvider for DecideTable {
         let policy = state.create_physical_plan(&self.policy).await?;
         let rows = state.create_physical_plan(&self.rows).await?;
         let decide = Arc::new(DecideExec::new(self.plan.clone(), policy, rows, Arc::clone(&self.schema)));
-        let Some(projection) = projection else { return Ok(decide) };
-        let column = |at: &usize| {
-            let name = self.schema.field(*at).name();
-            (Arc::new(PhysicalColumn::new(name, *at)) as Arc<dyn PhysicalExpr>, name.clone())
-        };
-        Ok(Arc::new(ProjectionExec::try_new(projection.iter().map(column).collect::<Vec<_>>(), decide)?))
+        projected(decide, projection)
     }
 }
 

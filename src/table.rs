@@ -73,12 +73,7 @@ impl TableProvider for SelectTable {
             inputs.push(state.create_physical_plan(&rows).await?);
         }
         let select = Arc::new(SelectExec::new(call, inputs, Arc::clone(&self.schema), Arc::clone(&self.progress)));
-        let Some(projection) = projection else { return Ok(select) };
-        let column = |at: &usize| {
-            let name = self.schema.field(*at).name();
-            (Arc::new(PhysicalColumn::new(name, *at)) as Arc<dyn PhysicalExpr>, name.clone())
-        };
-        Ok(Arc::new(ProjectionExec::try_new(projection.iter().map(column).collect::<Vec<_>>(), select)?))
+        projected(select, projection)
     }
 }
 
@@ -89,4 +84,15 @@ fn project(plan: &LogicalPlan, columns: Vec<usize>) -> Result<(LogicalPlan, Vec<
     }
     let exprs: Vec<Expr> = columns.iter().map(|at| Expr::Column(Column::from(plan.schema().qualified_field(*at)))).collect();
     Ok((LogicalPlanBuilder::from(plan.clone()).project(exprs)?.build()?, (0..columns.len()).collect()))
+}
+
+/// The operator with only the columns that the query asks for.
+pub(crate) fn projected(plan: Arc<dyn ExecutionPlan>, projection: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
+    let Some(projection) = projection else { return Ok(plan) };
+    let schema = plan.schema();
+    let column = |at: &usize| {
+        let name = schema.field(*at).name();
+        (Arc::new(PhysicalColumn::new(name, *at)) as Arc<dyn PhysicalExpr>, name.clone())
+    };
+    Ok(Arc::new(ProjectionExec::try_new(projection.iter().map(column).collect::<Vec<_>>(), plan)?))
 }

@@ -1,5 +1,5 @@
 use crate::models::attender::Attender;
-use crate::models::ground::{self, Ground, ranked};
+use crate::models::ground::{self, Ground, ranked, train_throughout};
 use crate::models::mlp::Gate;
 use crate::models::training::Training;
 use crate::{Problem, Ranking, Reads, Result, Run, Selector, selector};
@@ -37,21 +37,12 @@ impl Selector for BatchAttention {
     }
 }
 
-/// As long as that many rounds of a sequential selector, whatever k.
-const ROUNDS_MIN: usize = 20;
-/// Steps between two reports of progress.
-const REPORT: usize = 100;
-
 impl BatchAttention {
     fn order(&self, ground: &mut Ground<'_>, most: usize) -> Result<Vec<(usize, f64)>> {
-        let steps = ground.training.steps(ground.trainer.pass_rows(), most.max(ROUNDS_MIN));
         let mut attender = Attender::new(ground);
         let (candidates, inputs) = (ground.candidates.len(), ground.candidates.columns.len());
         let (mut mask, mut slopes) = (vec![0.0; inputs], vec![0.0; candidates]);
-        for step in 0..steps {
-            if step % REPORT == 0 {
-                ground.run.step_with(step, steps, || ground.trainer.note())?;
-            }
+        train_throughout(ground, most, |ground| {
             let trainer = &mut ground.trainer;
             trainer.draw();
             let shares = attender.attend(&trainer.samples, trainer.rows());
@@ -60,7 +51,8 @@ impl BatchAttention {
             trainer.train(Gate { mask: Some(&mask), decay: None }, self.training.learning_rate)?;
             ground.candidates.gather(trainer.batch.slopes(), &mut slopes);
             attender.learn(&trainer.samples, &shares, &slopes, self.training.learning_rate);
-        }
+            Ok(())
+        })?;
         let shares = attender.attend_all(&ground.trainer.samples);
         Ok(ranked(ground, &shares, most))
     }

@@ -1,4 +1,4 @@
-use crate::models::ground::{self, Ground, ranked};
+use crate::models::ground::{self, Ground, ranked, train_throughout};
 use crate::models::penalty::Penalized;
 use crate::models::training::Training;
 use crate::{Check, Problem, Ranking, Reads, Result, Run, Selector, selector};
@@ -36,21 +36,10 @@ impl Selector for GroupLasso {
     }
 }
 
-/// As long as that many rounds of a sequential selector, whatever k.
-const ROUNDS_MIN: usize = 20;
-/// Steps between two reports of progress.
-const REPORT: usize = 100;
-
 impl GroupLasso {
     fn order(&self, ground: &mut Ground<'_>, most: usize) -> Result<Vec<(usize, f64)>> {
-        let steps = ground.training.steps(ground.trainer.pass_rows(), most.max(ROUNDS_MIN));
         let mut penalized = Penalized::new(ground, self.penalty);
-        for step in 0..steps {
-            if step % REPORT == 0 {
-                ground.run.step_with(step, steps, || ground.trainer.note())?;
-            }
-            penalized.step(ground)?;
-        }
+        train_throughout(ground, most, |ground| penalized.step(ground))?;
         let lengths = penalized.lengths(ground);
         Ok(ranked(ground, &lengths, most))
     }

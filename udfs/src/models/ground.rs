@@ -49,6 +49,27 @@ pub(crate) fn select(
     report(&ground, &order)
 }
 
+/// As long as that many rounds of a sequential selector, whatever k.
+const ROUNDS_MIN: usize = 20;
+/// Steps between two reports of progress.
+const REPORT: usize = 100;
+
+/// One training from beginning to end, for selectors that look at the network only afterwards.
+pub(crate) fn train_throughout<'a>(
+    ground: &mut Ground<'a>,
+    most: usize,
+    mut step: impl FnMut(&mut Ground<'a>) -> Result<()>,
+) -> Result<()> {
+    let steps = ground.training.steps(ground.trainer.pass_rows(), most.max(ROUNDS_MIN));
+    for at in 0..steps {
+        if at % REPORT == 0 {
+            ground.run.step_with(at, steps, || ground.trainer.note())?;
+        }
+        step(ground)?;
+    }
+    Ok(())
+}
+
 /// The length of the weights of each of the candidates that are still inputs of the network.
 pub(crate) fn lengths(mlp: &Mlp, alive: &[usize], candidates: &Candidates) -> Vec<f64> {
     let mut input = 0;
