@@ -8,6 +8,8 @@
 pub(crate) const LANES: usize = 8;
 /// Steps of the inner sum taken at a time: that many rows of sixteen columns stay in a first-level cache.
 const DEPTH: usize = 256;
+/// Values of a matrix that is too large for a cache.
+const FAR: usize = 1 << 18;
 
 /// The next multiple of [`LANES`].
 pub(crate) fn padded(width: usize) -> usize {
@@ -40,12 +42,19 @@ pub(crate) fn add_product<const FMA: bool>(c: &mut [f32], width: usize, a: Picke
         return;
     }
     assert!(width.is_multiple_of(LANES) && c.len() >= rows * width && b.len() >= depth * width);
+    // Rows of a large table lie in memory, those of the layers behind in cache.
+    let is_far = a.values.len() > FAR;
     // Plain loops and no closures: what is not inlined here would be compiled without wide registers.
     for from in (0..depth).step_by(DEPTH) {
         let depth = DEPTH.min(depth - from);
         for (column, wide) in columns(width) {
             for (row, height) in blocks(rows, wide) {
                 let mut left = [std::ptr::null(); 12];
+                if column == 0 && is_far {
+                    for next in row + height..rows.min(row + 2 * height) {
+                        prefetch(&a.values[a.rows[next] as usize * a.stride + from..][..depth]);
+                    }
+                }
                 for i in 0..height {
                     left[i] = a.row(row + i, from + depth).wrapping_add(from);
                 }
@@ -218,6 +227,18 @@ unsafe fn write<const M: usize, const N: usize>(c: *mut f32, width: usize, sums:
         // SAFETY: the callers' contract covers `M` rows of `N` values.
         unsafe { c.add(i * width).cast::<[f32; N]>().write_unaligned(*sums) };
     }
+}
+
+/// Asks the memory for what will be read soon.
+#[inline(always)]
+pub(crate) fn prefetch<T>(values: &[T]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in (0..size_of_val(values)).step_by(64) {
+        // SAFETY: nothing is read; an address that is not there would be passed over.
+        unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(values.as_ptr().cast::<i8>().add(line)) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = values;
 }
 
 /// Runs `body::<FMA>` compiled for the vector units that this processor has.

@@ -73,8 +73,12 @@ pub(crate) fn logistic(inputs: &Inputs, train: &Samples, test: &[&Samples], run:
 
 /// Rows with an intercept.
 fn design(samples: &Samples, inputs: usize) -> Vec<f64> {
-    let row = |row: usize| [1.0].into_iter().chain(samples.row(row)[..inputs - 1].iter().map(|x| f64::from(*x)));
-    (0..samples.rows()).flat_map(row).collect()
+    let mut design = Vec::with_capacity(samples.rows() * inputs);
+    for row in 0..samples.rows() {
+        design.push(1.0);
+        design.extend(samples.row(row).iter().map(|x| f64::from(*x)));
+    }
+    design
 }
 
 /// What an output should be for a row. For two classes it is ±1, so that 0 parts them.

@@ -1,17 +1,22 @@
 //! A network of dense layers with ReLU between them, trained by Adam on mini-batches.
 //!
-//! A step has two halves. The first goes through the rows of the batch, in chunks: forward, loss, and the errors backward. The
-//! second goes through the weights, in blocks: their gradient over the whole batch, and the update. Every sum is taken by
-//! one thread in one order, so that the number of threads does not show.
+//! A step has three parts. The first multiplies the inputs with their weights, by groups of inputs and chunks of rows. The second takes the
+//! chunks through the rest of the network: forward, loss, and the errors backward. The third goes through the weights, in blocks: their
+//! gradient over the whole batch, and the update. Every sum is taken by one thread in one order, so that the number of threads
+//! does not show.
+
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::math::gemm::{Picked, add_product, add_transposed_product, padded, vectorized};
+use crate::math::gemm::{LANES, Picked, add_product, add_transposed_product, padded, vectorized};
 use crate::models::samples::{Inputs, Loss, Samples};
+use crate::models::sparse::{self, BLOCK, Turned};
+use crate::models::team::{Hands, Team};
 use crate::{Error, Result, Run};
 
-/// Rows of a batch that one thread takes through the network at a time: few, so that a thread that wakes late finds some left.
-const CHUNK: usize = 16;
+/// Rows of a batch that one thread takes through the network at a time.
+const CHUNK: usize = 32;
 /// The rows of a chunk one after the other.
 const IN_ORDER: [u32; CHUNK] = {
     let mut rows = [0; CHUNK];
@@ -22,8 +27,9 @@ const IN_ORDER: [u32; CHUNK] = {
     }
     rows
 };
-/// Rows of a weight matrix that one thread updates at a time.
-const BLOCK: usize = 24;
+/// Blocks of inputs whose products are summed up together. The sums of several such groups are added afterwards, so that a thread can stay
+/// with the same weights from step to step, forward and backward: they are in its cache.
+const GROUP: usize = 12;
 /// Multiplications below which a second thread costs more than it brings.
 const PARALLEL: usize = 300_000;
 /// Adam's constants, as Keras has them.
@@ -138,9 +144,7 @@ impl Mlp {
     ) -> Vec<f64> {
         batch.fit(self, rows.len());
         let first = &self.layers[0].weights.values;
-        let pass = |(chunk, rows): (&mut Chunk, &[u32])| forward_chunk(self, first, samples, chunk, rows);
-        let alone = batch.alone();
-        batch.chunks.par_iter_mut().zip(rows.par_chunks(CHUNK)).with_min_len(alone).for_each(pass);
+        batch.hands().each(&mut batch.chunks, |at, chunk| forward_chunk(self, first, samples, chunk, rows_of(rows, at)));
         let last = self.layers.last().expect("a network has a layer");
         let mut sums = vec![0.0; last.outputs];
         for (chunk, rows) in batch.chunks.iter().zip(rows.chunks(CHUNK)) {
@@ -156,8 +160,7 @@ impl Mlp {
     /// One update from the derivative of a loss by the mean outputs of the batch that went through last.
     pub(crate) fn learn_from(&mut self, samples: &Samples, errors: &[f32], learning_rate: f64, batch: &mut Batch) {
         let rows: usize = batch.chunks.iter().map(|chunk| chunk.rows.len()).sum();
-        let alone = batch.alone();
-        batch.chunks.par_iter_mut().with_min_len(alone).for_each(|chunk| backward_chunk(self, chunk, errors, 1.0 / rows as f32));
+        batch.hands().each(&mut batch.chunks, |_, chunk| backward_chunk(self, samples, chunk, errors, 1.0 / rows as f32));
         self.steps += 1;
         self.update(samples, Gate::default(), Some(Rate::of(learning_rate, self.steps)), batch);
     }
@@ -168,6 +171,11 @@ impl Mlp {
 
     pub(crate) fn inputs(&self) -> usize {
         self.layers[0].inputs
+    }
+
+    /// Whether a step on so many rows is long enough for several threads.
+    pub(crate) fn is_worth_sharing(&self, rows: usize) -> bool {
+        rows * self.inputs() * self.layers[0].width >= PARALLEL
     }
 
     /// The weights of one input.
@@ -207,10 +215,18 @@ impl Mlp {
     fn differentiate(&self, samples: &Samples, rows: &[u32], gate: Gate<'_>, batch: &mut Batch) -> Result<f64> {
         batch.fit(self, rows.len());
         batch.mask(&self.layers[0], gate.mask);
-        let (first, scale) = (if gate.mask.is_some() { &batch.masked } else { &self.layers[0].weights.values }, rows.len());
-        let pass = |(chunk, rows): (&mut Chunk, &[u32])| pass_chunk(self, first, samples, chunk, rows, 1.0 / scale as f32);
-        let alone = batch.alone();
-        batch.chunks.par_iter_mut().zip(rows.par_chunks(CHUNK)).with_min_len(alone).for_each(pass);
+        let hands = batch.hands();
+        let Batch { chunks, products, masked, .. } = batch;
+        let first = if gate.mask.is_some() { &masked[..] } else { &self.layers[0].weights.values };
+        let (count, groups) = (chunks.len(), self.layers[0].groups());
+        // Group by group, not chunk by chunk.
+        hands.each(products, |at, product| multiply_group(self, first, samples, product, rows_of(rows, at % count), at / count));
+        let scale = 1.0 / rows.len() as f32;
+        hands.each(chunks, |at, chunk| {
+            let products = (0..groups).map(|group| &products[group * count + at][..]);
+            chunk.begin(&self.layers[0], rows_of(rows, at), products);
+            pass_chunk(self, samples, chunk, scale);
+        });
         let loss = batch.chunks.iter().map(|chunk| chunk.loss).sum::<f64>() / rows.len() as f64;
         if loss.is_finite() {
             Ok(loss)
@@ -221,9 +237,10 @@ impl Mlp {
 
     /// Gradients of all layers, and the update if there is a rate.
     fn update(&mut self, samples: &Samples, gate: Gate<'_>, rate: Option<Rate>, batch: &mut Batch) {
-        let alone = batch.alone();
+        let hands = batch.hands();
         let Batch { chunks, slopes, .. } = batch;
         slopes.resize(self.layers.iter().map(|layer| layer.inputs).sum(), 0.0);
+        let sums = sum_of(chunks, 0);
         // The blocks of all layers together, so that threads meet only once.
         let mut blocks: Vec<Block<'_>> = Vec::new();
         let mut rest = &mut slopes[..];
@@ -241,12 +258,12 @@ impl Mlp {
                 blocks.push(Block { layer: at, from: block * BLOCK, width, values, gradient, first, second, slopes });
             }
         }
-        blocks.into_par_iter().with_min_len(alone).for_each(|block| {
+        hands.each(&mut blocks, |_, block| {
             let gate = if block.layer == 0 { gate } else { Gate::default() };
-            update_block(block, samples, chunks, gate, rate);
+            update_block(block, samples, chunks, &sums, gate, rate);
         });
         for (at, layer) in self.layers.iter_mut().enumerate() {
-            update_bias(layer, at, chunks, rate);
+            layer.update_bias(sum_of(chunks, at), rate);
             layer.transpose();
         }
     }
@@ -305,6 +322,25 @@ impl Layer {
         layer
     }
 
+    /// The groups of its inputs.
+    fn groups(&self) -> usize {
+        self.inputs.div_ceil(BLOCK).div_ceil(GROUP)
+    }
+
+    /// The blocks of inputs of a group: about as many in each.
+    fn blocks_of(&self, group: usize) -> std::ops::Range<usize> {
+        let (blocks, groups) = (self.inputs.div_ceil(BLOCK), self.groups());
+        group * blocks / groups..(group + 1) * blocks / groups
+    }
+
+    fn update_bias(&mut self, gradient: Vec<f32>, rate: Option<Rate>) {
+        let bias = &mut self.bias;
+        bias.gradient = gradient;
+        if let Some(rate) = rate {
+            adam(&mut bias.values, &bias.gradient, &mut bias.first, &mut bias.second, rate);
+        }
+    }
+
     fn transpose(&mut self) {
         if self.transposed.is_empty() {
             return;
@@ -322,12 +358,16 @@ impl Layer {
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     chunks: Vec<Chunk>,
+    /// For each group of inputs and each chunk: what the inputs add to the first layer.
+    products: Vec<Vec<f32>>,
     /// The first layer's weights behind the mask.
     masked: Vec<f32>,
     /// Of the inputs of all layers; those of the first are wanted.
     slopes: Vec<f32>,
     inputs: usize,
     is_parallel: bool,
+    /// Who shares the work; nobody: rayon's threads.
+    pub team: Option<Arc<Team>>,
 }
 
 impl Batch {
@@ -339,22 +379,31 @@ impl Batch {
     fn fit(&mut self, mlp: &Mlp, rows: usize) {
         self.chunks.resize_with(rows.div_ceil(CHUNK), || Chunk::new(mlp));
         self.inputs = mlp.inputs();
-        self.is_parallel = rows * self.inputs * mlp.layers[0].width >= PARALLEL;
+        self.products.resize_with(self.chunks.len() * mlp.layers[0].groups(), || vec![0.0; CHUNK * mlp.layers[0].width]);
+        self.is_parallel = mlp.is_worth_sharing(rows);
     }
 
-    /// Fewest pieces that a thread takes: with as many as there are, everything stays on this one.
-    fn alone(&self) -> usize {
-        if self.is_parallel { 1 } else { usize::MAX }
+    fn hands(&self) -> Hands {
+        match &self.team {
+            _ if !self.is_parallel => Hands::One,
+            Some(team) => Hands::Team(team.clone()),
+            None => Hands::Pool,
+        }
     }
 
     fn mask(&mut self, layer: &Layer, mask: Option<&[f32]>) {
         let Some(mask) = mask else { return };
         self.masked.resize(layer.weights.values.len(), 0.0);
-        // Sharing this out would cost more than it takes.
-        let rows = self.masked.chunks_mut(layer.width).zip(layer.weights.values.chunks(layer.width)).zip(mask);
-        for ((masked, weights), factor) in rows {
-            masked.iter_mut().zip(weights).for_each(|(masked, weight)| *masked = factor * weight);
-        }
+        // A thread of rayon's would take longer to wake up than this takes.
+        let hands = if self.team.is_some() { self.hands() } else { Hands::One };
+        let size = BLOCK * layer.width;
+        let mut blocks: Vec<_> =
+            self.masked.chunks_mut(size).zip(layer.weights.values.chunks(size)).zip(mask.chunks(BLOCK)).collect();
+        hands.each(&mut blocks, |_, ((masked, weights), mask)| {
+            for ((masked, weights), factor) in masked.chunks_mut(layer.width).zip(weights.chunks(layer.width)).zip(*mask) {
+                masked.iter_mut().zip(weights).for_each(|(masked, weight)| *masked = factor * weight);
+            }
+        });
     }
 }
 
@@ -366,45 +415,112 @@ struct Chunk {
     /// Of each layer: what it gives on, and the derivative of the loss by it.
     values: Vec<Vec<f32>>,
     errors: Vec<Vec<f32>>,
+    /// Of each layer: its errors summed over the rows.
+    sums: Vec<Vec<f32>>,
+    /// The inputs by columns, if they are sparse.
+    turned: Turned,
     loss: f64,
 }
 
 impl Chunk {
     fn new(mlp: &Mlp) -> Self {
-        let space = || mlp.layers.iter().map(|layer| vec![0.0; CHUNK * layer.width]).collect::<Vec<_>>();
-        Self { rows: Vec::new(), values: space(), errors: space(), loss: 0.0 }
+        let space = |rows: usize| mlp.layers.iter().map(|layer| vec![0.0; rows * layer.width]).collect::<Vec<_>>();
+        Self {
+            rows: Vec::new(),
+            values: space(CHUNK),
+            errors: space(CHUNK),
+            sums: space(1),
+            turned: Turned::default(),
+            loss: 0.0,
+        }
+    }
+
+    /// Takes some rows, and into the first layer its bias and what the inputs add to it.
+    fn begin<'a>(&mut self, first: &Layer, rows: &[u32], products: impl Iterator<Item = &'a [f32]>) {
+        self.rows.clear();
+        self.rows.extend(rows);
+        let values = &mut self.values[0][..rows.len() * first.width];
+        values.chunks_mut(first.width).for_each(|values| values.copy_from_slice(&first.bias.values));
+        for product in products {
+            values.iter_mut().zip(product).for_each(|(value, product)| *value += product);
+        }
     }
 }
 
+/// The rows of a batch that its chunk of a number has.
+fn rows_of(rows: &[u32], chunk: usize) -> &[u32] {
+    &rows[chunk * CHUNK..rows.len().min((chunk + 1) * CHUNK)]
+}
+
+/// The errors of a layer summed over all rows.
+fn sum_of(chunks: &[Chunk], layer: usize) -> Vec<f32> {
+    let mut total = chunks[0].sums[layer].clone();
+    for chunk in &chunks[1..] {
+        total.iter_mut().zip(&chunk.sums[layer]).for_each(|(total, sum)| *total += sum);
+    }
+    total
+}
+
 vectorized! {
-    fn pass_chunk(mlp: &Mlp, first: &[f32], samples: &Samples, chunk: &mut Chunk, rows: &[u32], scale: f32) = pass;
+    fn multiply_group(mlp: &Mlp, first: &[f32], samples: &Samples, product: &mut [f32], rows: &[u32], group: usize) = multiply;
+}
+vectorized! {
+    fn pass_chunk(mlp: &Mlp, samples: &Samples, chunk: &mut Chunk, scale: f32) = pass;
 }
 vectorized! {
     fn forward_chunk(mlp: &Mlp, first: &[f32], samples: &Samples, chunk: &mut Chunk, rows: &[u32]) = forward;
 }
 vectorized! {
-    fn backward_chunk(mlp: &Mlp, chunk: &mut Chunk, errors: &[f32], scale: f32) = backward_from;
+    fn backward_chunk(mlp: &Mlp, samples: &Samples, chunk: &mut Chunk, errors: &[f32], scale: f32) = backward_from;
 }
 vectorized! {
-    fn update_block(block: Block<'_>, samples: &Samples, chunks: &[Chunk], gate: Gate<'_>, rate: Option<Rate>) = update;
+    fn update_block(block: &mut Block<'_>, samples: &Samples, chunks: &[Chunk], sums: &[f32], gate: Gate<'_>, rate: Option<Rate>) = update;
+}
+
+/// What a group of inputs adds to the first layer.
+#[inline(always)]
+fn multiply<const FMA: bool>(mlp: &Mlp, first: &[f32], samples: &Samples, product: &mut [f32], rows: &[u32], group: usize) {
+    let layer = &mlp.layers[0];
+    product.fill(0.0);
+    add_inputs::<FMA>(layer, first, samples, product, rows, layer.blocks_of(group));
+}
+
+/// Adds the product of some blocks of inputs with their weights.
+#[inline(always)]
+fn add_inputs<const FMA: bool>(
+    layer: &Layer,
+    first: &[f32],
+    samples: &Samples,
+    values: &mut [f32],
+    rows: &[u32],
+    blocks: std::ops::Range<usize>,
+) {
+    match &samples.sparse {
+        Some(sparse) => sparse.add_product::<FMA>(values, layer.width, rows, blocks, first),
+        None => {
+            let (from, to) = (blocks.start * BLOCK, layer.inputs.min(blocks.end * BLOCK));
+            let left = Picked { values: &samples.values[from..], stride: samples.stride, rows };
+            add_product::<FMA>(values, layer.width, left, &first[from * layer.width..], to - from);
+        }
+    }
 }
 
 #[inline(always)]
-fn pass<const FMA: bool>(mlp: &Mlp, first: &[f32], samples: &Samples, chunk: &mut Chunk, rows: &[u32], scale: f32) {
-    forward::<FMA>(mlp, first, samples, chunk, rows);
+fn pass<const FMA: bool>(mlp: &Mlp, samples: &Samples, chunk: &mut Chunk, scale: f32) {
+    forward_behind::<FMA>(mlp, chunk);
     let last = mlp.layers.len() - 1;
     let (values, errors) = (&chunk.values[last], &mut chunk.errors[last]);
     let width = mlp.layers[last].width;
     chunk.loss = 0.0;
-    for ((row, values), errors) in rows.iter().zip(values.chunks(width)).zip(errors.chunks_mut(width)) {
+    for ((row, values), errors) in chunk.rows.iter().zip(values.chunks(width)).zip(errors.chunks_mut(width)) {
         chunk.loss += differentiate_loss(mlp.loss, values, samples.targets[*row as usize], scale, errors);
     }
-    backward::<FMA>(mlp, chunk);
+    backward::<FMA>(mlp, samples, chunk);
 }
 
-/// The errors of every layer from those of the last.
+/// The errors of every layer from those of the last, and what else the gradient is made from.
 #[inline(always)]
-fn backward<const FMA: bool>(mlp: &Mlp, chunk: &mut Chunk) {
+fn backward<const FMA: bool>(mlp: &Mlp, samples: &Samples, chunk: &mut Chunk) {
     let rows = chunk.rows.len();
     for at in (1..mlp.layers.len()).rev() {
         let (layer, behind) = (&mlp.layers[at], &mlp.layers[at - 1]);
@@ -417,11 +533,20 @@ fn backward<const FMA: bool>(mlp: &Mlp, chunk: &mut Chunk) {
             *error *= if *value > 0.0 { 1.0 } else { mlp.leak };
         }
     }
+    for (layer, (sums, errors)) in mlp.layers.iter().zip(chunk.sums.iter_mut().zip(&chunk.errors)) {
+        sums.fill(0.0);
+        for errors in errors.chunks(layer.width).take(rows) {
+            sums.iter_mut().zip(errors).for_each(|(sum, error)| *sum += error);
+        }
+    }
+    if let Some(sparse) = &samples.sparse {
+        sparse.turn(&chunk.rows, &mut chunk.turned);
+    }
 }
 
 /// The same when every row has the same derivative of the loss by the outputs, which have an activation.
 #[inline(always)]
-fn backward_from<const FMA: bool>(mlp: &Mlp, chunk: &mut Chunk, errors: &[f32], scale: f32) {
+fn backward_from<const FMA: bool>(mlp: &Mlp, samples: &Samples, chunk: &mut Chunk, errors: &[f32], scale: f32) {
     let last = mlp.layers.len() - 1;
     let width = mlp.layers[last].width;
     let rows = chunk.values[last].chunks(width).zip(chunk.errors[last].chunks_mut(width)).take(chunk.rows.len());
@@ -431,27 +556,31 @@ fn backward_from<const FMA: bool>(mlp: &Mlp, chunk: &mut Chunk, errors: &[f32], 
             *row = scale * error * if *value > 0.0 { 1.0 } else { mlp.leak };
         }
     }
-    backward::<FMA>(mlp, chunk);
+    backward::<FMA>(mlp, samples, chunk);
 }
 
 #[inline(always)]
 fn forward<const FMA: bool>(mlp: &Mlp, first: &[f32], samples: &Samples, chunk: &mut Chunk, rows: &[u32]) {
-    chunk.rows.clear();
-    chunk.rows.extend(rows);
+    let layer = &mlp.layers[0];
+    chunk.begin(layer, rows, std::iter::empty());
+    add_inputs::<FMA>(layer, first, samples, &mut chunk.values[0], rows, 0..layer.inputs.div_ceil(BLOCK));
+    forward_behind::<FMA>(mlp, chunk);
+}
+
+/// From the sums of the first layer on.
+#[inline(always)]
+fn forward_behind<const FMA: bool>(mlp: &Mlp, chunk: &mut Chunk) {
+    let rows = chunk.rows.len();
     for (at, layer) in mlp.layers.iter().enumerate() {
         let (before, after) = chunk.values.split_at_mut(at);
-        let values = &mut after[0][..rows.len() * layer.width];
-        values.chunks_mut(layer.width).for_each(|values| values.copy_from_slice(&layer.bias.values));
-        let (left, weights) = match at {
-            0 => (Picked { values: &samples.values, stride: samples.stride, rows }, first),
-            _ => {
-                let stride = mlp.layers[at - 1].width;
-                (Picked { values: &before[at - 1], stride, rows: &IN_ORDER[..rows.len()] }, &layer.weights.values[..])
-            }
-        };
-        add_product::<FMA>(values, layer.width, left, weights, layer.inputs);
+        let values = &mut after[0][..rows * layer.width];
+        if at > 0 {
+            values.chunks_mut(layer.width).for_each(|values| values.copy_from_slice(&layer.bias.values));
+            let left = Picked { values: &before[at - 1], stride: mlp.layers[at - 1].width, rows: &IN_ORDER[..rows] };
+            add_product::<FMA>(values, layer.width, left, &layer.weights.values, layer.inputs);
+        }
         if at + 1 < mlp.layers.len() || mlp.is_last_active {
-            values.iter_mut().for_each(|value| *value = if *value > 0.0 { *value } else { mlp.leak * *value });
+            values.iter_mut().for_each(|value| *value *= if *value > 0.0 { 1.0 } else { mlp.leak });
         }
     }
 }
@@ -475,12 +604,24 @@ fn differentiate_loss(loss: Loss, values: &[f32], target: f32, scale: f32, error
             f64::from(odds.max(0.0) - odds * target) + f64::from(small).ln_1p()
         }
         Loss::Softmax(_) => {
-            let largest = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            let mut total = 0.0;
+            // In lanes, because one sum after the other would take longer than the product before.
+            let mut largest = [f32::NEG_INFINITY; LANES];
+            for values in values.as_chunks::<LANES>().0 {
+                for lane in 0..LANES {
+                    largest[lane] = if values[lane] > largest[lane] { values[lane] } else { largest[lane] };
+                }
+            }
+            let largest = largest.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             for (error, value) in errors.iter_mut().zip(values) {
                 *error = exp(value - largest);
             }
-            errors.iter().for_each(|error| total += error);
+            let mut totals = [0.0; LANES];
+            for errors in errors.as_chunks::<LANES>().0 {
+                for lane in 0..LANES {
+                    totals[lane] += errors[lane];
+                }
+            }
+            let total: f32 = totals.iter().sum();
             let factor = scale / total;
             errors.iter_mut().for_each(|error| *error *= factor);
             let class = target as usize;
@@ -523,20 +664,39 @@ struct Block<'a> {
 }
 
 #[inline(always)]
-fn update<const FMA: bool>(block: Block<'_>, samples: &Samples, chunks: &[Chunk], gate: Gate<'_>, rate: Option<Rate>) {
+fn update<const FMA: bool>(
+    block: &mut Block<'_>,
+    samples: &Samples,
+    chunks: &[Chunk],
+    sums: &[f32],
+    gate: Gate<'_>,
+    rate: Option<Rate>,
+) {
     let Block { layer, from, width, values, gradient, first, second, slopes } = block;
+    let (layer, from, width) = (*layer, *from, *width);
     let rows = gradient.len() / width;
-    gradient.fill(0.0);
-    let mut starts = Vec::with_capacity(CHUNK);
-    for chunk in chunks {
-        let left = match layer {
-            0 => Picked { values: &samples.values, stride: samples.stride, rows: &chunk.rows },
-            _ => {
-                let values = &chunk.values[layer - 1];
-                Picked { values, stride: values.len() / CHUNK, rows: &IN_ORDER[..chunk.rows.len()] }
+    match (layer, &samples.sparse) {
+        (0, Some(sparse)) => {
+            for (gradient, base) in gradient.chunks_mut(width).zip(sparse.base(from..from + rows)) {
+                gradient.iter_mut().zip(sums).for_each(|(g, sum)| *g = base * sum);
             }
-        };
-        add_transposed_product::<FMA>(gradient, width, left, from, rows, &chunk.errors[layer], &mut starts);
+            let parts = chunks.iter().map(|chunk| (&chunk.turned, &chunk.errors[0][..]));
+            sparse::add_transposed_product::<FMA>(gradient, width, from, parts);
+        }
+        _ => {
+            gradient.fill(0.0);
+            let mut starts = Vec::with_capacity(CHUNK);
+            for chunk in chunks {
+                let left = match layer {
+                    0 => Picked { values: &samples.values, stride: samples.stride, rows: &chunk.rows },
+                    _ => {
+                        let values = &chunk.values[layer - 1];
+                        Picked { values, stride: values.len() / CHUNK, rows: &IN_ORDER[..chunk.rows.len()] }
+                    }
+                };
+                add_transposed_product::<FMA>(gradient, width, left, from, rows, &chunk.errors[layer], &mut starts);
+            }
+        }
     }
     for row in 0..rows {
         let range = row * width..(row + 1) * width;
@@ -559,19 +719,6 @@ fn update<const FMA: bool>(block: Block<'_>, samples: &Samples, chunks: &[Chunk]
         if let Some(rate) = rate {
             adam(values, gradient, &mut first[range.clone()], &mut second[range], rate);
         }
-    }
-}
-
-fn update_bias(layer: &mut Layer, at: usize, chunks: &[Chunk], rate: Option<Rate>) {
-    let bias = &mut layer.bias;
-    bias.gradient.fill(0.0);
-    for chunk in chunks {
-        for errors in chunk.errors[at].chunks(layer.width).take(chunk.rows.len()) {
-            bias.gradient.iter_mut().zip(errors).for_each(|(sum, error)| *sum += error);
-        }
-    }
-    if let Some(rate) = rate {
-        adam(&mut bias.values, &bias.gradient, &mut bias.first, &mut bias.second, rate);
     }
 }
 
@@ -612,7 +759,7 @@ mod tests {
                 _ => (row % loss.outputs().max(2)) as f32,
             })
             .collect();
-        let samples = Samples { columns: 5, stride, values, targets, weights: Vec::new() };
+        let samples = Samples { columns: 5, stride, values, targets, ..Samples::default() };
         (Mlp::new(&inputs, hidden, &Run::new(3)), samples, (0..40).collect())
     }
 
@@ -710,7 +857,7 @@ mod tests {
                 let stride = crate::models::samples::stride_for(300);
                 let values = (0..77 * stride).map(|_| random.normal() as f32).collect();
                 let targets = (0..77).map(|row| (row % 3) as f32).collect();
-                let samples = Samples { columns: 300, stride, values, targets, weights: Vec::new() };
+                let samples = Samples { columns: 300, stride, values, targets, ..Samples::default() };
                 let mut mlp = Mlp::new(&inputs, &[67], &Run::new(3));
                 let rows: Vec<u32> = (0..77).collect();
                 let mut batch = Batch::default();
@@ -722,5 +869,46 @@ mod tests {
             })
         };
         assert_eq!(run(1), run(3));
+    }
+
+    /// Rows kept whole and rows of which only the unusual values are kept, alone and with a team: the same training.
+    #[test]
+    fn sparse_rows_train_as_whole_ones_do() {
+        const COLUMNS: usize = 500;
+        let mut random = Run::new(1).random("x", 0);
+        let mut column =
+            |base: f64| -> Vec<f64> { (0..77).map(|_| if random.uniform() < 0.2 { random.normal() } else { base }).collect() };
+        let columns: Vec<Vec<f64>> = (0..COLUMNS).map(|at| column([0.0, -0.3, 0.7][at % 3])).collect();
+        let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
+        let rows: Vec<usize> = (0..77).collect();
+        let stride = crate::models::samples::stride_for(COLUMNS);
+        let mut values = vec![0.0; 77 * stride];
+        for (row, values) in values.chunks_mut(stride).enumerate() {
+            values.iter_mut().zip(&columns).for_each(|(value, column)| *value = column[row] as f32);
+        }
+        let targets: Vec<f32> = (0..77).map(|row| (row % 3) as f32).collect();
+        let sparse = sparse::Sparse::of(&slices, &[1.0; COLUMNS], &rows);
+        assert!(sparse.is_some());
+        let whole = Samples { columns: COLUMNS, stride, values, targets: targets.clone(), ..Samples::default() };
+        let samples = [whole, Samples { columns: COLUMNS, sparse, targets, ..Samples::default() }];
+        let train = |samples: &Samples, batch: &mut Batch| {
+            let mut mlp = Mlp::new(&Inputs::plain((0..COLUMNS).collect(), Loss::Softmax(3)), &[67], &Run::new(3));
+            let rows: Vec<u32> = (0..77).rev().collect();
+            let losses: Vec<f64> = (0..20).map(|_| mlp.train(samples, &rows, Gate::default(), 0.01, batch).unwrap()).collect();
+            assert!(batch.is_parallel);
+            (losses, mlp.outputs(samples, None))
+        };
+        let [whole, sparse] = samples.each_ref().map(|samples| train(samples, &mut Batch::default()));
+        for (a, b) in whole.0.iter().zip(&sparse.0) {
+            assert!((a - b).abs() < 1e-4 * a.abs().max(0.01), "{:?} {:?}", whole.0, sparse.0);
+        }
+        for (samples, alone) in samples.iter().zip([whole, sparse]) {
+            for threads in [1, 2, 5] {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                let together = pool
+                    .install(|| Team::gather(|team| train(samples, &mut Batch { team: Some(team.clone()), ..Batch::default() })));
+                assert_eq!(together, alone);
+            }
+        }
     }
 }

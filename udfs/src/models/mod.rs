@@ -15,7 +15,9 @@ pub(crate) mod refit;
 pub(crate) mod sample;
 pub(crate) mod samples;
 pub(crate) mod smart;
+pub(crate) mod sparse;
 pub(crate) mod ssfn;
+pub(crate) mod team;
 pub(crate) mod trained;
 pub(crate) mod training;
 

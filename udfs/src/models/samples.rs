@@ -1,7 +1,10 @@
+use std::borrow::Cow;
+
 use rayon::prelude::*;
 
 use crate::math::dot;
 use crate::math::gemm::padded;
+use crate::models::sparse::Sparse;
 use crate::{Label, Problem, Random, Rows, Run};
 
 /// What a network's outputs are compared with.
@@ -83,30 +86,37 @@ impl Inputs {
 
     /// Some rows of a table, which may be another than the one measured.
     pub(crate) fn samples(&self, rows: &Rows, chosen: &[usize]) -> Samples {
-        const BAND: usize = 64;
-        let stride = stride_for(self.columns.len());
-        let mut values = vec![0.0f32; chosen.len() * stride];
-        // Columns are turned into rows band by band, so that both sides of a band stay in cache.
-        values.par_chunks_mut(BAND * stride).zip(chosen.par_chunks(BAND)).for_each(|(band, chosen)| {
-            for (at, (column, factor)) in self.columns.iter().zip(&self.factors).enumerate() {
-                let column = &rows.columns[*column];
-                for (slot, row) in band[at..].iter_mut().step_by(stride).zip(chosen) {
-                    *slot = (column[*row] * factor) as f32;
-                }
-            }
-        });
+        let columns: Vec<&[f64]> = self.columns.iter().map(|column| &rows.columns[*column][..]).collect();
+        let sparse = Sparse::of(&columns, &self.factors, chosen);
         let target = |row: &usize| match self.loss {
             Loss::Squared => ((rows.targets[*row] - self.target.0) / self.target.1) as f32,
             _ => rows.targets[*row] as f32,
         };
+        let stride = stride_for(columns.len());
         Samples {
-            columns: self.columns.len(),
+            columns: columns.len(),
             stride,
-            values,
+            values: if sparse.is_some() { Vec::new() } else { turned(&columns, &self.factors, chosen, stride) },
+            sparse,
             targets: chosen.iter().map(target).collect(),
             weights: if rows.weights.is_empty() { Vec::new() } else { chosen.iter().map(|row| rows.weights[*row]).collect() },
         }
     }
+}
+
+/// Columns, each times a factor, as rows.
+fn turned(columns: &[&[f64]], factors: &[f64], rows: &[usize], stride: usize) -> Vec<f32> {
+    const BAND: usize = 64;
+    let mut values = vec![0.0f32; rows.len() * stride];
+    // Band by band, so that both sides of a band stay in cache.
+    values.par_chunks_mut(BAND * stride).zip(rows.par_chunks(BAND)).for_each(|(band, rows)| {
+        for (at, (column, factor)) in columns.iter().zip(factors).enumerate() {
+            for (slot, row) in band[at..].iter_mut().step_by(stride).zip(rows) {
+                *slot = (column[*row] * factor) as f32;
+            }
+        }
+    });
+    values
 }
 
 /// Values from one row to the next. Not a multiple of a page, where walking down a column would hit a single line of the cache.
@@ -119,8 +129,10 @@ pub(crate) fn stride_for(columns: usize) -> usize {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Samples {
     pub columns: usize,
+    /// All values, `stride` from one row to the next; none if the rows are sparse.
     pub stride: usize,
     pub values: Vec<f32>,
+    pub sparse: Option<Sparse>,
     /// The standardised number, or the position of the class.
     pub targets: Vec<f32>,
     /// One for each row; empty when all are 1.
@@ -132,8 +144,11 @@ impl Samples {
         self.targets.len()
     }
 
-    pub(crate) fn row(&self, row: usize) -> &[f32] {
-        &self.values[row * self.stride..][..self.stride]
+    pub(crate) fn row(&self, row: usize) -> Cow<'_, [f32]> {
+        match &self.sparse {
+            Some(sparse) => Cow::Owned(sparse.row(row)),
+            None => Cow::Borrowed(&self.values[row * self.stride..][..self.columns]),
+        }
     }
 
     /// At most so many of the rows, drawn at random.
@@ -146,19 +161,31 @@ impl Samples {
         Samples {
             columns: self.columns,
             stride: self.stride,
-            values: rows.iter().flat_map(|row| self.row(*row)).copied().collect(),
+            values: match self.sparse {
+                Some(_) => Vec::new(),
+                None => rows.iter().flat_map(|row| &self.values[row * self.stride..][..self.stride]).copied().collect(),
+            },
+            sparse: self.sparse.as_ref().map(|sparse| sparse.some_rows(&rows)),
             targets: rows.iter().map(|row| self.targets[*row]).collect(),
             weights: if self.weights.is_empty() { Vec::new() } else { rows.iter().map(|row| self.weights[*row]).collect() },
         }
     }
 
-    /// Drops all other columns.
+    /// Drops all other columns; those that stay are in order.
     pub(crate) fn keep_columns(&mut self, columns: &[usize]) {
         let stride = stride_for(columns.len());
-        let mut values = vec![0.0; self.rows() * stride];
-        values.par_chunks_mut(stride).zip(self.values.par_chunks(self.stride)).for_each(|(to, from)| {
-            to.iter_mut().zip(columns).for_each(|(value, column)| *value = from[*column]);
+        self.sparse = self.sparse.as_ref().map(|sparse| sparse.some_columns(columns));
+        // What is left of a sparse table may be its dense part.
+        let is_still_sparse = self.sparse.as_ref().is_some_and(|sparse| !sparse.is_dense());
+        let mut values = vec![0.0; if is_still_sparse { 0 } else { self.rows() * stride }];
+        values.par_chunks_mut(stride).enumerate().for_each(|(row, to)| match &self.sparse {
+            Some(sparse) => to[..columns.len()].copy_from_slice(&sparse.row(row)),
+            None => {
+                let from = &self.values[row * self.stride..];
+                to.iter_mut().zip(columns).for_each(|(value, column)| *value = from[*column]);
+            }
         });
+        self.sparse.take_if(|_| !is_still_sparse);
         (self.columns, self.stride, self.values) = (columns.len(), stride, values);
     }
 

@@ -75,6 +75,7 @@ fn samples(sample: &Sample, columns: &[usize], rows: &[usize], target: (f64, f64
         columns: columns.len(),
         stride,
         values,
+        sparse: None,
         targets: rows.iter().map(|row| ((sample.targets[*row] - target.0) / target.1) as f32).collect(),
         weights: if sample.is_weighted { rows.iter().map(|row| sample.weights[*row]).collect() } else { Vec::new() },
     }

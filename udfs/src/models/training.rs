@@ -1,5 +1,6 @@
 use crate::models::mlp::{Batch, Gate, Mlp};
 use crate::models::samples::{Batches, Inputs, Samples};
+use crate::models::team::Team;
 use crate::{Check, Result, Rows, Run, Split, options};
 
 options! {
@@ -103,6 +104,19 @@ impl<'a> Trainer<'a> {
     pub(crate) fn step(&mut self, gate: Gate<'_>, learning_rate: f64) -> Result<()> {
         self.draw();
         self.train(gate, learning_rate)
+    }
+
+    /// Does some steps, with threads that stay awake between them if a step is worth sharing.
+    pub(crate) fn together<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
+        if !self.mlp.is_worth_sharing(self.rows.len()) {
+            return work(self);
+        }
+        Team::gather(|team| {
+            self.batch.team = Some(team.clone());
+            let result = work(self);
+            self.batch.team = None;
+            result
+        })
     }
 
     /// Draws the rows of the next batch.

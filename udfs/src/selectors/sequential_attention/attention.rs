@@ -100,13 +100,19 @@ impl Attention {
     /// The derivative of the loss by the weights, from its derivative `slopes` by the mask.
     fn differentiate(&mut self, slopes: &[f32]) {
         let Self { kind, weights, open, mask, gradient, .. } = self;
-        let of_open = |values: &dyn Fn(usize) -> f64| (0..open.len()).filter(|at| open[*at]).map(values).sum::<f64>();
-        let mean = of_open(&|at| f64::from(mask[at]) * f64::from(slopes[at])) as f32;
-        let total = match kind {
-            Mask::L1Normalized => of_open(&|at| f64::from(weights[at].abs())),
-            Mask::L2Normalized => of_open(&|at| f64::from(weights[at]).powi(2)),
-            _ => 1.0,
-        };
+        let mut mean = 0.0;
+        let mut total = 0.0;
+        for (((open, mask), slope), weight) in open.iter().zip(&*mask).zip(slopes).zip(&*weights) {
+            let counts = if *open { 1.0 } else { 0.0 };
+            mean += counts * f64::from(*mask) * f64::from(*slope);
+            total += counts
+                * match kind {
+                    Mask::L1Normalized => f64::from(weight.abs()),
+                    Mask::L2Normalized => f64::from(*weight).powi(2),
+                    _ => 0.0,
+                };
+        }
+        let mean = mean as f32;
         let factor = if total > 0.0 { (1.0 / total) as f32 } else { 0.0 };
         for at in 0..open.len() {
             let (weight, slope) = (weights[at], slopes[at]);

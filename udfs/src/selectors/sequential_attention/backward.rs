@@ -34,24 +34,27 @@ pub(super) fn order(ground: &mut Ground<'_>, most: usize) -> Result<Vec<(usize, 
         run.step_with(round, rounds, || trainer.note())?;
         let warm = if round == 0 { schedule.warm } else { 0 };
         let widths: Vec<usize> = alive.iter().map(|candidate| candidates.inputs[*candidate].len()).collect();
-        for _ in 0..warm + schedule.round(round) {
-            decay.clear();
-            for (length, width) in lengths(&trainer.mlp, &alive, candidates).iter().zip(&widths) {
-                let factor = if *length > 0.0 { (PENALTY / length) as f32 } else { 0.0 };
-                decay.extend(std::iter::repeat_n(factor, *width));
-            }
-            trainer.step(Gate { mask: None, decay: Some(&decay) }, training.learning_rate)?;
-            slopes.clear();
-            let mut rest = trainer.batch.slopes();
-            for width in &widths {
-                let (own, others) = rest.split_at(*width);
-                slopes.push(own.iter().map(|slope| f64::from(*slope)).sum::<f64>());
-                rest = others;
-            }
-            for (mean, slope) in squared_slopes.iter_mut().zip(&slopes) {
-                *mean = MEMORY * *mean + (1.0 - MEMORY) * slope * slope;
-            }
-        }
+        trainer.together(|trainer| {
+            (0..warm + schedule.round(round)).try_for_each(|_| {
+                decay.clear();
+                for (length, width) in lengths(&trainer.mlp, &alive, candidates).iter().zip(&widths) {
+                    let factor = if *length > 0.0 { (PENALTY / length) as f32 } else { 0.0 };
+                    decay.extend(std::iter::repeat_n(factor, *width));
+                }
+                trainer.step(Gate { mask: None, decay: Some(&decay) }, training.learning_rate)?;
+                slopes.clear();
+                let mut rest = trainer.batch.slopes();
+                for width in &widths {
+                    let (own, others) = rest.split_at(*width);
+                    slopes.push(own.iter().map(|slope| f64::from(*slope)).sum::<f64>());
+                    rest = others;
+                }
+                for (mean, slope) in squared_slopes.iter_mut().zip(&slopes) {
+                    *mean = MEMORY * *mean + (1.0 - MEMORY) * slope * slope;
+                }
+                Ok(())
+            })
+        })?;
         let lengths = lengths(&trainer.mlp, &alive, candidates);
         let importances: Vec<f64> = lengths.iter().zip(&squared_slopes).map(|(length, mean)| length * mean.powf(0.25)).collect();
         let mut ranked: Vec<usize> = (0..alive.len()).collect();

@@ -18,20 +18,21 @@ pub(super) fn order(options: &SequentialAttention, ground: &mut Ground<'_>, most
     let rounds = open.div_ceil(options.per_round);
     let schedule = Schedule::new(training, trainer.pass_rows(), rounds, options.warmup);
     run.step(0, rounds.max(1))?;
-    for _ in 0..schedule.warm {
-        trainer.step(Gate::default(), training.learning_rate)?;
-    }
+    trainer.together(|trainer| (0..schedule.warm).try_for_each(|_| trainer.step(Gate::default(), training.learning_rate)))?;
     let mut of_inputs = vec![1.0; candidates.columns.len()];
     let mut slopes = vec![0.0; candidates.len()];
     for round in 0..rounds {
         run.step_with(round, rounds, || trainer.note())?;
         attention.begin_round();
-        for _ in 0..schedule.round(round) {
-            candidates.spread(&attention.mask, &mut of_inputs);
-            trainer.step(Gate { mask: Some(&of_inputs), decay: None }, training.learning_rate)?;
-            candidates.gather(trainer.batch.slopes(), &mut slopes);
-            attention.step(&slopes, attention_rate);
-        }
+        trainer.together(|trainer| {
+            (0..schedule.round(round)).try_for_each(|_| {
+                candidates.spread(&attention.mask, &mut of_inputs);
+                trainer.step(Gate { mask: Some(&of_inputs), decay: None }, training.learning_rate)?;
+                candidates.gather(trainer.batch.slopes(), &mut slopes);
+                attention.step(&slopes, attention_rate);
+                Ok(())
+            })
+        })?;
         let wanted = options.per_round.min(most - order.len());
         for candidate in attention.ranked().into_iter().take(wanted) {
             order.push((candidate, f64::from(attention.mask[candidate])));

@@ -199,8 +199,7 @@ impl Pass for OnePass {
         let mut waiting: Vec<usize> = (0..self.buffer.rows()).collect();
         self.random.shuffle(&mut waiting);
         for at in waiting {
-            let row = self.buffer.row(at).to_vec();
-            self.batch.values.extend(row);
+            self.batch.values.extend(&self.buffer.values[at * self.buffer.stride..][..self.buffer.stride]);
             self.batch.targets.push(self.buffer.targets[at]);
             if self.batch.rows() == self.batch_rows {
                 self.train()?;
