@@ -900,7 +900,8 @@ mod tests {
         };
         let [whole, sparse] = samples.each_ref().map(|samples| train(samples, &mut Batch::default()));
         for (a, b) in whole.0.iter().zip(&sparse.0) {
-            assert!((a - b).abs() < 1e-4 * a.abs().max(0.01), "{:?} {:?}", whole.0, sparse.0);
+            // Rounding in the sums differs, and a step of Adam does not make it smaller.
+            assert!((a - b).abs() < 1e-4, "{:?} {:?}", whole.0, sparse.0);
         }
         for (samples, alone) in samples.iter().zip([whole, sparse]) {
             for threads in [1, 2, 5] {
