@@ -103,7 +103,7 @@ impl Values {
 /// A column and the conversion of its values: a type of its own for each, so that the loop over them is compiled as one.
 struct Primitive<T: ArrowPrimitiveType, F>(PrimitiveArray<T>, F);
 
-impl<T: ArrowPrimitiveType, F: Fn(T::Native) -> f64> Numbers for Primitive<T, F> {
+impl<T: ArrowPrimitiveType, F: Fn(T::Native) -> f64 + Sync> Numbers for Primitive<T, F> {
     fn fill(&self, start: usize, out: &mut [f64]) {
         let values = &self.0.values()[start..start + out.len()];
         for (out, value) in out.iter_mut().zip(values) {
@@ -161,6 +161,19 @@ fn levels(column: &ArrayRef) -> Result<(Vec<u32>, Vec<String>)> {
         let code = |key: Option<i32>| key.filter(|key| names.is_valid(*key as usize)).map_or(NO_LEVEL, |key| key as u32);
         let codes = dictionary.keys().iter().map(code).collect();
         return Ok((codes, names.iter().map(|name| name.unwrap_or_default().to_string()).collect()));
+    }
+    if let Some(booleans) = column.as_boolean_opt() {
+        let (mut known, mut names) = ([NO_LEVEL; 2], Vec::new());
+        let mut code = |value: bool| {
+            let known = &mut known[usize::from(value)];
+            if *known == NO_LEVEL {
+                *known = names.len() as u32;
+                names.push(value.to_string());
+            }
+            *known
+        };
+        let codes = booleans.iter().map(|value| value.map_or(NO_LEVEL, &mut code)).collect();
+        return Ok((codes, names));
     }
     let text = match column.data_type() {
         DataType::Utf8View => Arc::clone(column),

@@ -149,7 +149,7 @@ pub(crate) fn is_value(x: f64) -> bool {
 }
 
 /// A column of numbers that can be copied out piece by piece. NULL, NaN and ±infinity are all "no value".
-pub trait Numbers {
+pub trait Numbers: Sync {
     /// Writes the values of rows `start..start + out.len()`; NaN where there is none.
     fn fill(&self, start: usize, out: &mut [f64]);
 }

@@ -219,14 +219,20 @@ impl Mlp {
         let Batch { chunks, products, masked, .. } = batch;
         let first = if gate.mask.is_some() { &masked[..] } else { &self.layers[0].weights.values };
         let (count, groups) = (chunks.len(), self.layers[0].groups());
-        // Group by group, not chunk by chunk.
-        hands.each(products, |at, product| multiply_group(self, first, samples, product, rows_of(rows, at % count), at / count));
         let scale = 1.0 / rows.len() as f32;
-        hands.each(chunks, |at, chunk| {
-            let products = (0..groups).map(|group| &products[group * count + at][..]);
-            chunk.begin(&self.layers[0], rows_of(rows, at), products);
-            pass_chunk(self, samples, chunk, scale);
-        });
+        if groups == 1 {
+            hands.each(chunks, |at, chunk| pass_all(self, first, samples, chunk, rows_of(rows, at), scale));
+        } else {
+            // Group by group, not chunk by chunk.
+            hands.each(products, |at, product| {
+                multiply_group(self, first, samples, product, rows_of(rows, at % count), at / count)
+            });
+            hands.each(chunks, |at, chunk| {
+                let products = (0..groups).map(|group| &products[group * count + at][..]);
+                chunk.begin(&self.layers[0], rows_of(rows, at), products);
+                pass_chunk(self, samples, chunk, scale);
+            });
+        }
         let loss = batch.chunks.iter().map(|chunk| chunk.loss).sum::<f64>() / rows.len() as f64;
         if loss.is_finite() {
             Ok(loss)
@@ -368,9 +374,15 @@ pub(crate) struct Batch {
     is_parallel: bool,
     /// Who shares the work; nobody: rayon's threads.
     pub team: Option<Arc<Team>>,
+    is_alone: bool,
 }
 
 impl Batch {
+    /// For steps that are not shared out.
+    pub(crate) fn alone() -> Self {
+        Self { is_alone: true, ..Self::default() }
+    }
+
     /// Derivative of the last batch's loss by the mask, for each input: `⟨w, g⟩` of its weights and their gradient before the mask.
     pub(crate) fn slopes(&self) -> &[f32] {
         &self.slopes[..self.inputs]
@@ -385,7 +397,7 @@ impl Batch {
 
     fn hands(&self) -> Hands {
         match &self.team {
-            _ if !self.is_parallel => Hands::One,
+            _ if self.is_alone || !self.is_parallel => Hands::One,
             Some(team) => Hands::Team(team.clone()),
             None => Hands::Pool,
         }
@@ -465,6 +477,9 @@ vectorized! {
     fn multiply_group(mlp: &Mlp, first: &[f32], samples: &Samples, product: &mut [f32], rows: &[u32], group: usize) = multiply;
 }
 vectorized! {
+    fn pass_all(mlp: &Mlp, first: &[f32], samples: &Samples, chunk: &mut Chunk, rows: &[u32], scale: f32) = whole_pass;
+}
+vectorized! {
     fn pass_chunk(mlp: &Mlp, samples: &Samples, chunk: &mut Chunk, scale: f32) = pass;
 }
 vectorized! {
@@ -503,6 +518,19 @@ fn add_inputs<const FMA: bool>(
             add_product::<FMA>(values, layer.width, left, &first[from * layer.width..], to - from);
         }
     }
+}
+
+#[inline(always)]
+fn whole_pass<const FMA: bool>(mlp: &Mlp, first: &[f32], samples: &Samples, chunk: &mut Chunk, rows: &[u32], scale: f32) {
+    begin_with_inputs::<FMA>(mlp, first, samples, chunk, rows);
+    pass::<FMA>(mlp, samples, chunk, scale);
+}
+
+#[inline(always)]
+fn begin_with_inputs<const FMA: bool>(mlp: &Mlp, first: &[f32], samples: &Samples, chunk: &mut Chunk, rows: &[u32]) {
+    let layer = &mlp.layers[0];
+    chunk.begin(layer, rows, std::iter::empty());
+    add_inputs::<FMA>(layer, first, samples, &mut chunk.values[0], rows, 0..layer.inputs.div_ceil(BLOCK));
 }
 
 #[inline(always)]
@@ -561,9 +589,7 @@ fn backward_from<const FMA: bool>(mlp: &Mlp, samples: &Samples, chunk: &mut Chun
 
 #[inline(always)]
 fn forward<const FMA: bool>(mlp: &Mlp, first: &[f32], samples: &Samples, chunk: &mut Chunk, rows: &[u32]) {
-    let layer = &mlp.layers[0];
-    chunk.begin(layer, rows, std::iter::empty());
-    add_inputs::<FMA>(layer, first, samples, &mut chunk.values[0], rows, 0..layer.inputs.div_ceil(BLOCK));
+    begin_with_inputs::<FMA>(mlp, first, samples, chunk, rows);
     forward_behind::<FMA>(mlp, chunk);
 }
 

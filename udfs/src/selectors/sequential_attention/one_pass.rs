@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use super::SequentialAttention;
 use super::attention::Attention;
+use crate::math::gemm::prefetch;
 use crate::models::candidates::Candidates;
 use crate::models::ground;
 use crate::models::mlp::{Batch, Gate, Mlp};
@@ -20,24 +21,44 @@ use crate::{
 /// Steps that a round should have; the batches are as large as that allows.
 const ROUND_STEPS: usize = 200;
 const BATCH_MIN: usize = 32;
-const BATCH_MAX: usize = 1024;
+const BATCH_MAX: usize = 2048;
 /// Rows turned over at a time, so that what is being turned stays in cache.
-const BAND: usize = 256;
+const BAND: usize = 128;
+/// Rows between the one that is moved and the one whose place is asked of the memory.
+const AHEAD: usize = 8;
 
+/// The rows that come in, and the network that learns from those that came before: one is encoded while the other trains.
 pub(super) struct OnePass {
+    feed: Feed,
+    learner: Learner,
+}
+
+/// Rows on their way to the network.
+struct Feed {
     encoder: Encoder,
-    candidates: Candidates,
-    most: usize,
-    per_round: usize,
-    learning_rate: f64,
-    attention_rate: f64,
-    schedule: Schedule,
     /// Rows waiting.
     buffer: Samples,
     capacity: usize,
     /// Rows leaving together.
     batch: Samples,
     batch_rows: usize,
+    /// Batches that the network has not seen yet.
+    ready: Vec<Samples>,
+    /// Space for more.
+    spare: Vec<Samples>,
+    random: Random,
+    /// What is left over of a weight that is no whole number.
+    owed: f64,
+    mean_weight: f64,
+}
+
+struct Learner {
+    candidates: Candidates,
+    most: usize,
+    per_round: usize,
+    learning_rate: f64,
+    attention_rate: f64,
+    schedule: Schedule,
     space: Batch,
     rows: Vec<u32>,
     mlp: Mlp,
@@ -49,12 +70,7 @@ pub(super) struct OnePass {
     /// Steps done in this round; the warm-up is round 0.
     step: usize,
     loss: f64,
-    random: Random,
     run: Run,
-    /// What is left over of a weight that is no whole number.
-    owed: f64,
-    mean_weight: f64,
-    scratch: Vec<f64>,
 }
 
 impl OnePass {
@@ -80,15 +96,23 @@ impl OnePass {
         attention.begin_round();
         let stride = stride_for(candidates.columns.len());
         let empty = || Samples { columns: candidates.columns.len(), stride, ..Samples::default() };
-        Ok(Self {
+        let feed = Feed {
             encoder: Encoder::new(problem, rows, &inputs, plan),
+            buffer: empty(),
+            capacity: rows.rows().max(1),
+            batch: empty(),
+            batch_rows,
+            ready: Vec::new(),
+            spare: Vec::new(),
+            random: run.random("buffer", 0),
+            owed: 0.0,
+            mean_weight: rows.weight() / rows.rows() as f64,
+        };
+        let learner = Learner {
             mlp: Mlp::new(&inputs, &options.training.hidden, run),
             mask: vec![1.0; candidates.columns.len()],
             slopes: vec![0.0; candidates.len()],
             order: forced.iter().map(|candidate| (*candidate, 1.0)).collect(),
-            buffer: empty(),
-            batch: empty(),
-            capacity: rows.rows().max(1),
             rows: (0..batch_rows as u32).collect(),
             candidates,
             most,
@@ -96,45 +120,103 @@ impl OnePass {
             learning_rate: options.training.learning_rate,
             attention_rate: options.attention_rate(),
             schedule,
-            batch_rows,
-            space: Batch::default(),
+            // Reading, encoding and training side by side keep two cores busy; sharing out each step as well would keep them waiting.
+            space: if rayon::current_num_threads() <= 2 { Batch::alone() } else { Batch::default() },
             attention,
             round: 0,
             step: 0,
             loss: f64::NAN,
-            random: run.random("buffer", 0),
             run: run.clone(),
-            owed: 0.0,
-            mean_weight: rows.weight() / rows.rows() as f64,
-            scratch: Vec::new(),
-        })
+        };
+        Ok(Self { feed, learner })
     }
+}
 
-    /// Puts a row into the buffer, or in the place of another, which leaves.
-    fn shuffle_in(&mut self, row: &[f32], target: f32) -> Result<()> {
-        if self.buffer.rows() < self.capacity {
-            self.buffer.values.extend(row);
-            self.buffer.targets.push(target);
-            return Ok(());
+impl Feed {
+    fn push(&mut self, rows: usize, label: &Block<'_>, weights: Option<&dyn Numbers>, features: &[Block<'_>]) -> Result<()> {
+        let stride = self.buffer.stride;
+        let maps = self.encoder.maps(label, features);
+        let mut band = vec![0.0; BAND * stride];
+        let mut scratch = vec![0.0; BAND];
+        for start in (0..rows).step_by(BAND) {
+            let count = BAND.min(rows - start);
+            let band = &mut band[..count * stride];
+            let (targets, mut counts) = self.encoder.targets(label, &maps, start, count)?;
+            if let Some(weights) = weights {
+                weights.fill(start, &mut scratch[..count]);
+                for (count, weight) in counts.iter_mut().zip(&scratch) {
+                    if *weight < 0.0 {
+                        return Err(Plan::negative_weight(*weight));
+                    }
+                    let share = if is_value(*weight) { weight / self.mean_weight } else { 0.0 };
+                    self.owed += if *count > 0 { share } else { 0.0 };
+                    *count *= self.owed.max(0.0) as usize;
+                    self.owed -= *count as f64;
+                }
+            }
+            self.encoder.encode(features, &maps, start, count, band, stride, &mut counts, &mut scratch)?;
+            self.shuffle_in(band, &targets, &counts);
         }
-        let at = self.random.below(self.capacity);
-        let slot = &mut self.buffer.values[at * self.buffer.stride..][..self.buffer.stride];
-        self.batch.values.extend(&*slot);
-        slot.copy_from_slice(row);
-        self.batch.targets.push(std::mem::replace(&mut self.buffer.targets[at], target));
-        if self.batch.rows() == self.batch_rows { self.train() } else { Ok(()) }
+        Ok(())
     }
 
-    /// One step on the rows of the batch.
-    fn train(&mut self) -> Result<()> {
+    /// Puts rows into the buffer, each so many times: while it is not full as they come, and then in the places of others, which leave.
+    fn shuffle_in(&mut self, band: &[f32], targets: &[f32], counts: &[usize]) {
+        let stride = self.buffer.stride;
+        let mut rows = counts.iter().enumerate().flat_map(|(row, count)| std::iter::repeat_n(row, *count));
+        let room = self.capacity - self.buffer.rows();
+        for row in rows.by_ref().take(room) {
+            self.buffer.values.extend(&band[row * stride..][..stride]);
+            self.buffer.targets.push(targets[row]);
+        }
+        let moves: Vec<(usize, usize)> = rows.map(|row| (row, self.random.below(self.capacity))).collect();
+        for (at, (row, place)) in moves.iter().enumerate() {
+            // The buffer is larger than a cache, and its places come in no order.
+            if let Some((_, next)) = moves.get(at + AHEAD) {
+                prefetch(&self.buffer.values[next * stride..][..stride]);
+            }
+            let place_values = &mut self.buffer.values[place * stride..][..stride];
+            self.batch.values.extend(&*place_values);
+            place_values.copy_from_slice(&band[row * stride..][..stride]);
+            self.batch.targets.push(std::mem::replace(&mut self.buffer.targets[*place], targets[*row]));
+            if self.batch.rows() == self.batch_rows {
+                self.end_batch();
+            }
+        }
+    }
+
+    fn end_batch(&mut self) {
+        let next = self.spare.pop().unwrap_or_else(|| Samples { values: Vec::new(), targets: Vec::new(), ..self.batch.clone() });
+        self.ready.push(std::mem::replace(&mut self.batch, next));
+    }
+
+    /// Lets all that wait leave, in random order.
+    fn empty(&mut self) {
+        let mut waiting: Vec<usize> = (0..self.buffer.rows()).collect();
+        self.random.shuffle(&mut waiting);
+        for at in waiting {
+            self.batch.values.extend(&self.buffer.values[at * self.buffer.stride..][..self.buffer.stride]);
+            self.batch.targets.push(self.buffer.targets[at]);
+            if self.batch.rows() == self.batch_rows {
+                self.end_batch();
+            }
+        }
+    }
+}
+
+impl Learner {
+    fn train_all(&mut self, batches: &[Samples]) -> Result<()> {
+        batches.iter().try_for_each(|batch| self.train(batch))
+    }
+
+    /// One step on the rows of a batch.
+    fn train(&mut self, batch: &Samples) -> Result<()> {
         self.run.check()?;
-        let rows = &self.rows[..self.batch.rows()];
+        let rows = &self.rows[..batch.rows()];
         let is_warm = self.round == 0;
         let gate = Gate { mask: (!is_warm).then_some(&self.mask), decay: None };
-        let loss = self.mlp.train(&self.batch, rows, gate, self.learning_rate, &mut self.space)?;
+        let loss = self.mlp.train(batch, rows, gate, self.learning_rate, &mut self.space)?;
         self.loss = if self.loss.is_nan() { loss } else { 0.98 * self.loss + 0.02 * loss };
-        self.batch.values.clear();
-        self.batch.targets.clear();
         if !is_warm {
             self.candidates.gather(self.space.slopes(), &mut self.slopes);
             self.attention.step(&self.slopes, self.attention_rate);
@@ -165,52 +247,27 @@ impl OnePass {
 
 impl Pass for OnePass {
     fn push(&mut self, rows: usize, label: Block<'_>, weights: Option<&dyn Numbers>, features: &[Block<'_>]) -> Result<()> {
-        let stride = self.buffer.stride;
-        let maps = self.encoder.maps(&label, features);
-        let mut band = vec![0.0; BAND * stride];
-        for start in (0..rows).step_by(BAND) {
-            let count = BAND.min(rows - start);
-            let band = &mut band[..count * stride];
-            self.scratch.resize(BAND, 0.0);
-            let (targets, mut counts) = self.encoder.targets(&label, &maps, start, count)?;
-            if let Some(weights) = weights {
-                weights.fill(start, &mut self.scratch[..count]);
-                for (count, weight) in counts.iter_mut().zip(&self.scratch) {
-                    if *weight < 0.0 {
-                        return Err(Plan::negative_weight(*weight));
-                    }
-                    let share = if is_value(*weight) { weight / self.mean_weight } else { 0.0 };
-                    self.owed += if *count > 0 { share } else { 0.0 };
-                    *count *= self.owed.max(0.0) as usize;
-                    self.owed -= *count as f64;
-                }
-            }
-            self.encoder.encode(features, &maps, start, count, band, stride, &mut counts, &mut self.scratch)?;
-            for ((row, target), count) in band.chunks(stride).zip(targets).zip(counts) {
-                for _ in 0..count {
-                    self.shuffle_in(row, target)?;
-                }
-            }
+        let Self { feed, learner } = self;
+        let mut ready = std::mem::take(&mut feed.ready);
+        let (trained, fed) = rayon::join(|| learner.train_all(&ready), || feed.push(rows, &label, weights, features));
+        for batch in &mut ready {
+            batch.values.clear();
+            batch.targets.clear();
         }
-        Ok(())
+        feed.spare.append(&mut ready);
+        trained.and(fed)
     }
 
-    fn finish(mut self: Box<Self>, problem: &Problem) -> Result<Ranking> {
-        let mut waiting: Vec<usize> = (0..self.buffer.rows()).collect();
-        self.random.shuffle(&mut waiting);
-        for at in waiting {
-            self.batch.values.extend(&self.buffer.values[at * self.buffer.stride..][..self.buffer.stride]);
-            self.batch.targets.push(self.buffer.targets[at]);
-            if self.batch.rows() == self.batch_rows {
-                self.train()?;
-            }
-        }
+    fn finish(self: Box<Self>, problem: &Problem) -> Result<Ranking> {
+        let Self { mut feed, mut learner } = *self;
+        feed.empty();
+        learner.train_all(&feed.ready)?;
         // Rows that were left out make rounds shorter than planned; what is still open is chosen by the attention there is.
-        while self.order.len() < self.most {
-            self.round = self.round.max(1);
-            self.end_round()?;
+        while learner.order.len() < learner.most {
+            learner.round = learner.round.max(1);
+            learner.end_round()?;
         }
-        ground::explain_order(problem, &self.candidates, &self.order, &self.run)
+        ground::explain_order(problem, &learner.candidates, &learner.order, &learner.run)
     }
 }
 
