@@ -4,6 +4,8 @@ pub(crate) mod attender;
 pub(crate) mod candidates;
 pub(crate) mod cnn;
 pub(crate) mod convolution;
+pub(crate) mod folds;
+pub(crate) mod greedy;
 pub(crate) mod ground;
 pub(crate) mod judge;
 pub(crate) mod linear;
@@ -11,8 +13,8 @@ pub(crate) mod logistic;
 pub(crate) mod metric;
 pub(crate) mod mlp;
 pub(crate) mod penalty;
+pub(crate) mod readout;
 pub(crate) mod refit;
-pub(crate) mod sample;
 pub(crate) mod samples;
 pub(crate) mod smart;
 pub(crate) mod ssfn;
@@ -32,6 +34,11 @@ pub(crate) trait Predictor<'a>: Send + Sync {
         None
     }
 
+    /// The same without any features and with other random numbers, if its luck in them shows.
+    fn redrawn(&self, _draw: u64) -> Option<Box<dyn Predictor<'a> + 'a>> {
+        None
+    }
+
     /// Fits with one unit more, tunes itself to that, and says how well it does. The unit is not kept.
     fn fit(&mut self, unit: &[usize], run: &Run) -> Result<Fitted>;
 
@@ -44,7 +51,7 @@ pub(crate) trait Predictor<'a>: Send + Sync {
 
 /// A predictor ready to judge the candidates of one step. Shared by threads.
 pub(crate) trait Stage: Sync {
-    /// The squared error on the rows held out, had the predictor this unit too.
+    /// The error on the rows held out, had the predictor this unit too.
     fn loss(&self, unit: &[usize], run: &Run) -> Result<f64>;
 }
 
