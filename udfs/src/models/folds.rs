@@ -275,6 +275,14 @@ mod tests {
     }
 
     #[test]
+    fn few_rows_have_more_folds() {
+        for (rows, expected) in [(3, 3), (500, 10), (501, 5)] {
+            let label: Vec<f64> = (0..rows).map(|row| row as f64).collect();
+            assert_eq!(folds_of(&Table::random(rows, 1, 1), &label, Holding::Default).segments.len(), expected);
+        }
+    }
+
+    #[test]
     fn more_folds_than_rows_is_refused() {
         let problem = Table::random(4, 1, 1).problem_of_rows(&[1.0, 2.0, 3.0, 4.0]);
         let error = Folds::new(&problem, Holding::Folds(5), Criterion::Auto, &Run::new(0)).unwrap_err();

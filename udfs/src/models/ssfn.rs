@@ -22,8 +22,8 @@ use crate::{Result, Run};
 /// Ridges that are tried, as shares of a column's variance; the first step begins with the one at [`FIRST`].
 const RIDGES: [f64; 9] = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 0.3, 1.0, 3.0];
 const FIRST: f64 = 1e-2;
-/// Biases are uniform up to this, weights up to 1. A neuron with a large bias hardly bends within the data: twice the weights' range misses four times as many
-/// features of the artificial problem in 250 rows as the same does.
+/// Biases are uniform up to this, weights up to 1. A neuron with a large bias hardly bends within the data: biases up to 2 miss four times as many features of the
+/// artificial problem in 250 rows as biases up to ½.
 const BIAS: f64 = 0.5;
 /// A sketch has one neuron for so many. A quarter costs a fifteenth.
 const SKETCH: usize = 4;
@@ -250,10 +250,12 @@ mod tests {
             task: Some(crate::Task::Classification),
             ..table
         };
-        let folds = folds_of(&table, &classes, Holding::Folds(3));
-        let network = Ssfn::new(&folds, 15, Readout::Ridge, Some(1e-2), &Run::new(7));
-        let quick = network.ready(2).loss(&[0, 2], &Run::new(0)).unwrap();
-        assert!(close(quick, plain_loss(&network, &[&[0, 2]], 1e-2)));
+        for criterion in [Criterion::Squared, Criterion::Absolute] {
+            let folds = Folds::new(&table.problem_of_rows(&classes), Holding::Folds(3), criterion, &Run::new(0)).unwrap();
+            let network = Ssfn::new(&folds, 15, Readout::Ridge, Some(1e-2), &Run::new(7));
+            let quick = network.ready(2).loss(&[0, 2], &Run::new(0)).unwrap();
+            assert!(close(quick, plain_loss(&network, &[&[0, 2]], 1e-2)), "{criterion:?}");
+        }
     }
 
     #[test]
@@ -270,6 +272,20 @@ mod tests {
         let labels: Vec<f64> = rows.iter().map(|row| folds.labels[0][*row]).collect();
         let (_, r2) = least_squares(&columns.iter().map(Vec::as_slice).collect::<Vec<_>>(), &labels);
         assert!((1.0 - fitted.train.unexplained() - r2).abs() < 1e-10);
+    }
+
+    /// Other draws are other networks, the same ones each time; without neurons there is nothing to draw.
+    #[test]
+    fn a_redrawn_network_has_other_neurons() {
+        let (table, label) = bent(80, 8);
+        let folds = folds_of(&table, &label, Holding::Default);
+        let run = Run::new(1);
+        let mut network = Ssfn::new(&folds, 20, Readout::Ridge, Some(1e-2), &run);
+        let own = network.stage(1).loss(&[0], &run).unwrap();
+        network.keep(&[1]);
+        let redrawn = |draw| network.redrawn(draw).unwrap().stage(1).loss(&[0], &run).unwrap();
+        assert!(redrawn(0) != own && redrawn(0) != redrawn(1) && redrawn(0) == redrawn(0));
+        assert!(Ssfn::linear(&folds, &run).redrawn(0).is_none());
     }
 
     /// The sketch is the network of its first neurons.

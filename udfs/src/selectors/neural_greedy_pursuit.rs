@@ -97,8 +97,8 @@ selector! {
     }
 }
 
-/// The share of decibels that is too little, when nobody says how many features there are to be. Das et al. use 0.06, with which the last of the five
-/// features of their artificial problem is missed twice as often in 300 rows; anything from 0.02 to 0.05 does alike there.
+/// The share of decibels that is too little, when nobody says how many features there are to be. Das et al. use 0.06
+/// of their squared error. Of the absolute one 0.02, 0.03 and 0.04 miss nothing of their artificial problem in 300 rows, and 0.04 takes the least noise.
 const ETA: f64 = 0.04;
 
 impl Selector for NeuralGreedyPursuit {
