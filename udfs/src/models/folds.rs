@@ -22,7 +22,7 @@ fn default_folds(rows: usize) -> usize {
     if rows <= FEW_ROWS { 10 } else { 5 }
 }
 
-const FEW_ROWS: usize = 500;
+pub(crate) const FEW_ROWS: usize = 500;
 
 /// A table's rows, in segments.
 #[derive(Debug)]

@@ -20,10 +20,16 @@ const SHORTLIST_ROWS: f64 = 1000.0;
 
 /// Draws of random numbers that are asked before a pursuit ends.
 const REDRAWN: u64 = 4;
+/// Errors within this share of the least are nearly equal; so many candidates at most.
+const NEAR: f64 = 0.05;
+const NEAR_MAX: usize = 5;
 
 /// A pursuit under way.
 pub(crate) struct Pursuit<'a> {
     problem: &'a Problem,
+    folds: &'a Folds,
+    /// The same rows with others of them set apart, for decisions that are close.
+    others: &'a [Folds],
     run: &'a Run,
     /// How many units there are to be at most.
     limit: usize,
@@ -37,8 +43,6 @@ pub(crate) struct Pursuit<'a> {
     now: Fitted,
     /// The error of the mean on the rows held out.
     without: f64,
-    is_class: bool,
-    is_absolute: bool,
     done: AtomicUsize,
 }
 
@@ -51,7 +55,7 @@ pub(crate) struct Step {
 }
 
 impl<'a> Pursuit<'a> {
-    pub fn new(problem: &'a Problem, folds: &Folds, predictors: Vec<Named<'a>>, limit: usize, run: &'a Run) -> Self {
+    pub fn new(problem: &'a Problem, folds: &'a Folds, predictors: Vec<Named<'a>>, limit: usize, run: &'a Run) -> Self {
         let (mut train, mut valid) = (Tally::default(), Tally::default());
         let mean = vec![0.0; folds.labels.len()];
         for fit in 0..folds.held_out.len() {
@@ -60,6 +64,8 @@ impl<'a> Pursuit<'a> {
         }
         Self {
             problem,
+            folds,
+            others: &[],
             run,
             limit,
             metric: Metric::Auto,
@@ -68,14 +74,16 @@ impl<'a> Pursuit<'a> {
             choices: Vec::new(),
             without: valid.criterion(folds.is_absolute).max(f64::MIN_POSITIVE),
             now: Fitted { train, valid },
-            is_absolute: folds.is_absolute,
-            is_class: folds.classes.is_some(),
             done: AtomicUsize::new(0),
         }
     }
 
     pub fn with_metric(self, metric: Metric) -> Self {
         Self { metric, ..self }
+    }
+
+    pub fn with_others(self, others: &'a [Folds]) -> Self {
+        Self { others, ..self }
     }
 
     /// With the whole predictor for this share of the candidates, if it is given.
@@ -94,11 +102,11 @@ impl<'a> Pursuit<'a> {
 
     /// What is to become small.
     fn error(&self, fitted: &Fitted) -> f64 {
-        fitted.valid.criterion(self.is_absolute)
+        fitted.valid.criterion(self.folds.is_absolute)
     }
 
     fn score(&self, tally: &Tally) -> f64 {
-        tally.score(self.metric, self.is_class)
+        tally.score(self.metric, self.folds.classes.is_some())
     }
 
     /// Reports how far it is, in candidates judged.
@@ -164,7 +172,8 @@ impl<'a> Pursuit<'a> {
     /// The best candidate, and its lead over the runner-up if there is one.
     pub fn best(&self, lookahead: usize) -> Result<Option<(usize, Option<f64>)>> {
         let candidates = self.candidates(None);
-        let losses = self.losses(&self.predictors, &candidates)?;
+        let mut losses = self.losses(&self.predictors, &candidates)?;
+        self.ask_others(&candidates, &mut losses)?;
         let Some(mut best) = least(&losses) else { return Ok(None) };
         let is_last = self.choices.len() + 1 >= self.limit || candidates.len() == 1;
         if lookahead > 1 && !is_last {
@@ -178,6 +187,27 @@ impl<'a> Pursuit<'a> {
         let runner_up = others.reduce(f64::min).filter(|loss| loss.is_finite());
         let lead = runner_up.map(|loss| (loss - losses[best]) / self.without);
         Ok(Some((candidates[best], lead)))
+    }
+
+    /// Where the best candidates are nearly equal, which of them is least is luck of the random neurons and of the folds: their errors become the mean over
+    /// others too. Only for a predictor without rivals, because of several each candidate has its own.
+    fn ask_others(&self, candidates: &[usize], losses: &mut [f64]) -> Result<()> {
+        let ([(_, predictor)], Some(best)) = (&self.predictors[..], least(losses)) else { return Ok(()) };
+        let mut near: Vec<usize> = (0..losses.len()).filter(|at| losses[*at] <= losses[best] * (1.0 + NEAR)).collect();
+        near.sort_by(|a, b| losses[*a].total_cmp(&losses[*b]).then(a.cmp(b)));
+        near.truncate(NEAR_MAX);
+        if near.len() < 2 || self.others.is_empty() {
+            return Ok(());
+        }
+        let units: Vec<usize> = near.iter().map(|at| candidates[*at]).collect();
+        let mut sums: Vec<f64> = near.iter().map(|at| losses[*at]).collect();
+        for (draw, folds) in self.others.iter().enumerate() {
+            let Some(mut other) = predictor.redrawn(folds, draw as u64) else { return Ok(()) };
+            self.choices.iter().for_each(|choice| other.keep(&self.problem.units[choice.unit].columns));
+            sums.iter_mut().zip(self.judge(&*other, &units)?).for_each(|(sum, loss)| *sum += loss);
+        }
+        near.iter().zip(sums).for_each(|(at, sum)| losses[*at] = sum / (self.others.len() + 1) as f64);
+        Ok(())
     }
 
     /// The least error that the step after a unit would reach.
@@ -210,7 +240,7 @@ impl<'a> Pursuit<'a> {
         let columns = |unit: usize| &self.problem.units[unit].columns[..];
         let mut improvements = vec![own];
         for draw in 0..REDRAWN {
-            let Some(mut other) = self.predictors[step.predictor].1.redrawn(draw) else { break };
+            let Some(mut other) = self.predictors[step.predictor].1.redrawn(self.folds, draw) else { break };
             let earlier = &self.choices[..self.choices.len() - 1];
             earlier.iter().for_each(|choice| other.keep(columns(choice.unit)));
             let before = other.fit(columns(last.unit), self.run)?;
@@ -222,7 +252,7 @@ impl<'a> Pursuit<'a> {
 
     fn improvement(&self, before: &Fitted, after: &Fitted) -> f64 {
         // Decibels are of squares, so an absolute error is squared.
-        let power = if self.is_absolute { 2 } else { 1 };
+        let power = if self.folds.is_absolute { 2 } else { 1 };
         let of = |fitted: &Fitted| decibel((self.error(fitted) / self.without).powi(power));
         let (before, after) = (of(before), of(after));
         (before - after) / before.abs().max(f64::MIN_POSITIVE)

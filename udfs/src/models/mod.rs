@@ -22,6 +22,7 @@ pub(crate) mod trained;
 pub(crate) mod training;
 
 use crate::{Result, Run};
+use folds::Folds;
 use metric::Tally;
 
 /// A predictor with the features that it has been given so far.
@@ -34,8 +35,8 @@ pub(crate) trait Predictor<'a>: Send + Sync {
         None
     }
 
-    /// The same without any features and with other random numbers, if its luck in them shows.
-    fn redrawn(&self, _draw: u64) -> Option<Box<dyn Predictor<'a> + 'a>> {
+    /// The same without any features and with other random numbers, if its luck in them shows; judged by these rows.
+    fn redrawn(&self, _folds: &'a Folds, _draw: u64) -> Option<Box<dyn Predictor<'a> + 'a>> {
         None
     }
 

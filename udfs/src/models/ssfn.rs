@@ -97,10 +97,10 @@ impl<'a> Predictor<'a> for Ssfn<'a> {
         })
     }
 
-    fn redrawn(&self, draw: u64) -> Option<Box<dyn Predictor<'a> + 'a>> {
-        let ridge = if self.is_tuned { None } else { self.ridge };
+    fn redrawn(&self, folds: &'a Folds, draw: u64) -> Option<Box<dyn Predictor<'a> + 'a>> {
         let run = self.run.with_seed(draw + 1);
-        (self.neurons > 0).then(|| Box::new(Self::new(self.folds, self.neurons, self.readout, ridge, &run)) as _)
+        let other = Self::new(folds, self.neurons, self.readout, self.ridge, &run);
+        (self.neurons > 0).then(|| Box::new(Self { is_tuned: self.is_tuned, ..other }) as _)
     }
 
     fn fit(&mut self, unit: &[usize], run: &Run) -> Result<Fitted> {
@@ -283,9 +283,9 @@ mod tests {
         let mut network = Ssfn::new(&folds, 20, Readout::Ridge, Some(1e-2), &run);
         let own = network.stage(1).loss(&[0], &run).unwrap();
         network.keep(&[1]);
-        let redrawn = |draw| network.redrawn(draw).unwrap().stage(1).loss(&[0], &run).unwrap();
+        let redrawn = |draw| network.redrawn(&folds, draw).unwrap().stage(1).loss(&[0], &run).unwrap();
         assert!(redrawn(0) != own && redrawn(0) != redrawn(1) && redrawn(0) == redrawn(0));
-        assert!(Ssfn::linear(&folds, &run).redrawn(0).is_none());
+        assert!(Ssfn::linear(&folds, &run).redrawn(&folds, 0).is_none());
     }
 
     /// The sketch is the network of its first neurons.

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use crate::models::Predictor;
 use crate::models::cnn::{Convolutional, SIDE_MIN};
-use crate::models::folds::{Folds, Holding};
+use crate::models::folds::{FEW_ROWS, Folds, Holding};
 use crate::models::greedy::{Named, Pursuit};
 use crate::models::logistic::Logistic;
 use crate::models::metric::{Criterion, Metric, Tally};
@@ -101,6 +101,9 @@ selector! {
 /// of their squared error. Of the absolute one 0.02, 0.03 and 0.04 miss nothing of their artificial problem in 300 rows, and 0.04 takes the least noise.
 const ETA: f64 = 0.04;
 
+/// How often few rows are set apart anew.
+const OTHER_FOLDS: u64 = 2;
+
 impl Selector for NeuralGreedyPursuit {
     fn reads(&self) -> Reads {
         Reads::Rows
@@ -123,9 +126,12 @@ impl Selector for NeuralGreedyPursuit {
         let cnn = if self.predictor.contains(&Predicting::Cnn) { Some(self.cnn(problem)?) } else { None };
         let limit = problem.k.unwrap_or(problem.units.len());
         let eta = self.eta.or(if problem.k.is_none() { Some(ETA) } else { None });
+        // Few rows leave close decisions to luck, and cost little to set apart once more.
+        let others = if folds.rows() <= FEW_ROWS { 1..=OTHER_FOLDS } else { 1..=0 };
+        let others = others.map(|draw| self.set_apart(problem, &run.with_seed(draw))).collect::<Result<Vec<Folds>>>()?;
         let predictors = self.predictors(&folds, cnn, run);
         let pursuit = Pursuit::new(problem, &folds, predictors, limit, run);
-        let mut pursuit = pursuit.with_metric(self.metric).with_shortlist(self.shortlist);
+        let mut pursuit = pursuit.with_metric(self.metric).with_shortlist(self.shortlist).with_others(&others);
         for unit in &problem.must_include {
             pursuit.tell()?;
             let step = pursuit.fit(*unit)?;
