@@ -86,7 +86,7 @@ impl Tally {
     }
 
     /// The share of the label's spread that is left unexplained.
-    fn unexplained(&self) -> f64 {
+    pub fn unexplained(&self) -> f64 {
         self.squared / self.spread()
     }
 

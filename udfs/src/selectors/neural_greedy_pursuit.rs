@@ -127,8 +127,8 @@ impl Selector for NeuralGreedyPursuit {
         let limit = problem.k.unwrap_or(problem.units.len());
         let eta = self.eta.or(if problem.k.is_none() { Some(ETA) } else { None });
         // Few rows leave close decisions to luck, and cost little to set apart once more.
-        let others = if folds.rows() <= FEW_ROWS { 1..=OTHER_FOLDS } else { 1..=0 };
-        let others = others.map(|draw| self.set_apart(problem, &run.with_seed(draw))).collect::<Result<Vec<Folds>>>()?;
+        let others = if folds.rows() <= FEW_ROWS { OTHER_FOLDS } else { 0 };
+        let others = (1..=others).map(|draw| self.set_apart(problem, &run.with_seed(draw))).collect::<Result<Vec<Folds>>>()?;
         let predictors = self.predictors(&folds, cnn, run);
         let pursuit = Pursuit::new(problem, &folds, predictors, limit, run);
         let mut pursuit = pursuit.with_metric(self.metric).with_shortlist(self.shortlist).with_others(&others);
