@@ -6,7 +6,9 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 python=${PYTHON:-$here/.venv/bin/python}
-[ -x "$python" ] || { python3 -m venv "$here/.venv" && "$here/.venv/bin/pip" install --quiet numpy scipy pyarrow scikit-learn; }
+[ -x "$python" ] || python3 -m venv "$here/.venv"
+# The environment may be another script's, with fewer packages.
+"$python" -c 'import numpy, scipy, pyarrow' 2>/dev/null || "$python" -m pip install --quiet numpy scipy pyarrow
 ngp() { cargo bench --quiet --manifest-path "$here/Cargo.toml" --bench ngp -- "$@"; }
 flat() { "$python" - "$@" <<'PY'
 import sys, numpy as np, pyarrow.parquet as pq
@@ -25,6 +27,7 @@ if [ $# -eq 3 ]; then
     flat "$3" "$work/test" 10000
     ngp boston "$work/boston"
     ngp mnist "$work/train" "$work/test"
+    ngp cnn "$work/train" "$work/test"
     { for table in train:"$2" test:"$3"; do
           echo "CREATE EXTERNAL TABLE mnist_${table%%:*} STORED AS PARQUET LOCATION '$(realpath "${table#*:}")';"
       done

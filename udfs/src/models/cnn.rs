@@ -4,9 +4,9 @@
 //! As theirs it has no border, so that a layer of filters takes two rows and columns off an image. Of images under ten pixels that would leave nothing: they get a border of zeros.
 
 use super::convolution::{FILTER, Layer, Shape, Trace, step, uniform};
+use super::folds::Folds;
 use super::mlp::{Moving, Rate};
 use super::refit::Learner;
-use super::sample::Sample;
 use super::samples::{Batches, Samples};
 use super::training::Training;
 use crate::math::gemm::{LANES, Picked, add_product, add_transposed_product, padded, vectorized};
@@ -31,21 +31,21 @@ pub(crate) struct Convolutional {
 }
 
 impl Learner for Convolutional {
-    fn predict(&self, sample: &Sample, columns: &[usize], learn: &[usize], rows: &[usize], run: &Run) -> Result<Vec<Vec<f64>>> {
-        let classes = sample.classes.expect("only asked for classes");
+    fn predict(&self, folds: &Folds, columns: &[usize], learn: &[usize], rows: &[usize], run: &Run) -> Result<Vec<Vec<f64>>> {
+        let classes = folds.classes.expect("only asked for classes");
         let mut cnn = Cnn::new(self.height, self.width, classes, run);
         let images = |rows: &[usize]| -> Vec<Vec<f32>> {
             let places: Vec<usize> = columns.iter().map(|column| cnn.place(self.pixels[*column])).collect();
             let image = |row: &usize| {
                 let mut image = vec![0.0; cnn.first_shape().len()];
-                places.iter().zip(columns).for_each(|(place, column)| image[*place] = sample.columns[*column][*row] as f32);
+                places.iter().zip(columns).for_each(|(place, column)| image[*place] = folds.columns[*column][*row] as f32);
                 image
             };
             rows.iter().map(image).collect()
         };
         let (learnt, asked) = (images(learn), images(rows));
-        let targets: Vec<f32> = learn.iter().map(|row| sample.targets[*row] as f32).collect();
-        let weights = if sample.is_weighted { learn.iter().map(|row| sample.weights[*row]).collect() } else { Vec::new() };
+        let targets: Vec<f32> = learn.iter().map(|row| folds.targets[*row] as f32).collect();
+        let weights = if folds.is_weighted { learn.iter().map(|row| folds.weights[*row]).collect() } else { Vec::new() };
         let training = Training { epochs: Some(self.epochs), batch_rows: Some(BATCH), ..Training::default() };
         let mut batches = Batches::new(&Samples { targets: targets.clone(), weights, ..Samples::default() }, run);
         let mut drawn = vec![0; training.batch_rows(batches.pass_rows())];
@@ -67,7 +67,7 @@ impl Learner for Convolutional {
             cnn.forward(&batch, &mut work);
             for odds in work.odds.chunks(cnn.width()).take(batch.len()) {
                 let probabilities = softmax(&odds[..classes]);
-                predictions.push(probabilities[first..].iter().zip(&sample.offsets).map(|(p, offset)| p - offset).collect());
+                predictions.push(probabilities[first..].iter().zip(&folds.offsets).map(|(p, offset)| p - offset).collect());
             }
         }
         Ok(predictions)

@@ -1,6 +1,6 @@
 //! The qualities of a prediction, with their usual definitions.
 
-use super::sample::Sample;
+use super::folds::Folds;
 use crate::choice;
 
 choice! {
@@ -9,6 +9,7 @@ choice! {
         Auto = "auto",
         R2 = "r2",
         Accuracy = "accuracy",
+        Mae = "mae",
         Mse = "mse",
         Rmse = "rmse",
         Nme = "nme",
@@ -16,11 +17,34 @@ choice! {
     }
 }
 
+choice! {
+    /// By which error candidates are judged.
+    pub enum Criterion {
+        Auto = "auto",
+        Absolute = "absolute",
+        Squared = "squared",
+    }
+}
+
+impl Criterion {
+    /// Whether it is the absolute error. A few rows with labels far out decide a sum of squares, and which noise happens to fit those rows decides
+    /// the choice; a class has no such rows, and its 0/1 columns are predicted by their mean, which only squares ask for.
+    pub fn is_absolute(self, is_class: bool) -> bool {
+        match self {
+            Criterion::Auto => !is_class,
+            Criterion::Absolute => true,
+            Criterion::Squared => false,
+        }
+    }
+}
+
 /// What the metrics are computed from, summed row by row. Squares are summed over the label's columns.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Tally {
     /// Σ w ‖t − t̂‖²
-    pub squared: f64,
+    squared: f64,
+    /// Σ w |t − t̂|
+    absolute: f64,
     /// Σ w ‖t‖², of the label itself.
     energy: f64,
     weight: f64,
@@ -31,25 +55,31 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Adds the row at `row` with what was predicted for it: the label's columns, centred as the sample's are.
-    pub fn add(&mut self, sample: &Sample, row: usize, prediction: &[f64]) {
-        let weight = sample.weights[row];
+    /// Adds the row at `row` with what was predicted for it: the label's columns, centred as the folds's are.
+    pub fn add(&mut self, folds: &Folds, row: usize, prediction: &[f64]) {
+        let weight = folds.weights[row];
         self.sums.resize(prediction.len(), 0.0);
         for (q, predicted) in prediction.iter().enumerate() {
-            let label = sample.labels[q][row];
+            let label = folds.labels[q][row];
             self.squared += weight * (label - predicted).powi(2);
-            self.energy += weight * (label + sample.offsets[q]).powi(2);
+            self.absolute += weight * (label - predicted).abs();
+            self.energy += weight * (label + folds.offsets[q]).powi(2);
             self.sums[q] += weight * label;
             self.squares += weight * label * label;
         }
         self.weight += weight;
-        if sample.classes.is_some() && sample.class(prediction) == sample.targets[row] as usize {
+        if folds.classes.is_some() && folds.class(prediction) == folds.targets[row] as usize {
             self.right += weight;
         }
     }
 
-    /// Σ w ‖t − mean‖², by which errors are judged; of a single row, which has no spread, the square itself.
-    pub fn spread(&self) -> f64 {
+    /// What is to be as small as possible.
+    pub fn criterion(&self, is_absolute: bool) -> f64 {
+        if is_absolute { self.absolute } else { self.squared }
+    }
+
+    /// Σ w ‖t − mean‖²; of a single row, which has no spread, the square itself.
+    fn spread(&self) -> f64 {
         let means: f64 = self.sums.iter().map(|sum| sum * sum / self.weight).sum();
         let spread = self.squares - means;
         if spread > 1e-12 * self.squares { spread } else { self.squares.max(f64::MIN_POSITIVE) }
@@ -65,6 +95,7 @@ impl Tally {
             Metric::Auto if is_class => self.right / self.weight,
             Metric::Accuracy => self.right / self.weight,
             Metric::Auto | Metric::R2 => 1.0 - self.unexplained(),
+            Metric::Mae => self.absolute / self.weight,
             Metric::Mse => self.squared / self.weight,
             Metric::Rmse => (self.squared / self.weight).sqrt(),
             Metric::Nme => decibel(self.squared / self.energy.max(f64::MIN_POSITIVE)),
@@ -82,7 +113,7 @@ pub(crate) fn decibel(ratio: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::Run;
-    use crate::models::sample::Holding;
+    use crate::models::folds::Holding;
     use crate::testing::Table;
 
     /// t = 1, 2, 3, 6 predicted as 1, 2, 4, 4, by hand.
@@ -90,17 +121,18 @@ mod tests {
     fn metrics_by_hand() {
         let label = [1.0, 2.0, 3.0, 6.0];
         let problem = Table::random(4, 1, 1).problem_of_rows(&label);
-        let sample = Sample::new(&problem, Holding::Share(0.5), &Run::new(0)).unwrap();
+        let folds = Folds::new(&problem, Holding::Share(0.5), Criterion::Auto, &Run::new(0)).unwrap();
         let mut tally = Tally::default();
         for row in 0..4 {
-            let predicted = match sample.targets[row] {
+            let predicted = match folds.targets[row] {
                 3.0 | 6.0 => 4.0,
                 other => other,
             };
-            tally.add(&sample, row, &[predicted - sample.offsets[0]]);
+            tally.add(&folds, row, &[predicted - folds.offsets[0]]);
         }
         let score = |metric| tally.score(metric, false);
         let near = |a: f64, b: f64| (a - b).abs() < 1e-12;
+        assert!(near(score(Metric::Mae), 3.0 / 4.0) && near(tally.criterion(true), 3.0) && near(tally.criterion(false), 5.0));
         assert!(near(score(Metric::Mse), 5.0 / 4.0) && near(score(Metric::Rmse), 1.25f64.sqrt()));
         assert!(near(score(Metric::R2), 1.0 - 5.0 / 14.0) && near(score(Metric::Auto), 1.0 - 5.0 / 14.0));
         assert!(near(score(Metric::Nme), 20.0 * (5f64.sqrt() / 50f64.sqrt()).log10()));

@@ -4,6 +4,8 @@ pub(crate) mod attender;
 pub(crate) mod candidates;
 pub(crate) mod cnn;
 pub(crate) mod convolution;
+pub(crate) mod folds;
+pub(crate) mod greedy;
 pub(crate) mod ground;
 pub(crate) mod judge;
 pub(crate) mod linear;
@@ -11,8 +13,8 @@ pub(crate) mod logistic;
 pub(crate) mod metric;
 pub(crate) mod mlp;
 pub(crate) mod penalty;
+pub(crate) mod readout;
 pub(crate) mod refit;
-pub(crate) mod sample;
 pub(crate) mod samples;
 pub(crate) mod smart;
 pub(crate) mod sparse;
@@ -22,6 +24,7 @@ pub(crate) mod trained;
 pub(crate) mod training;
 
 use crate::{Result, Run};
+use folds::Folds;
 use metric::Tally;
 
 /// A predictor with the features that it has been given so far.
@@ -31,6 +34,11 @@ pub(crate) trait Predictor<'a>: Send + Sync {
 
     /// A smaller predictor that tells promising units from the others for less, if there is one.
     fn sketch(&self) -> Option<Box<dyn Predictor<'a> + 'a>> {
+        None
+    }
+
+    /// The same without any features and with other random numbers, if its luck in them shows; judged by these rows.
+    fn redrawn(&self, _folds: &'a Folds, _draw: u64) -> Option<Box<dyn Predictor<'a> + 'a>> {
         None
     }
 
@@ -46,7 +54,7 @@ pub(crate) trait Predictor<'a>: Send + Sync {
 
 /// A predictor ready to judge the candidates of one step. Shared by threads.
 pub(crate) trait Stage: Sync {
-    /// The squared error on the rows held out, had the predictor this unit too.
+    /// The error on the rows held out, had the predictor this unit too.
     fn loss(&self, unit: &[usize], run: &Run) -> Result<f64>;
 }
 

@@ -1,25 +1,25 @@
 //! Predictors that know no shortcut: every candidate is a fit from the beginning.
 
+use super::folds::Folds;
 use super::metric::Tally;
-use super::sample::Sample;
 use super::{Fitted, Predictor, Stage};
 use crate::{Result, Run};
 
-/// Learns from some rows and predicts others: the label's columns, centred as the sample's are.
+/// Learns from some rows and predicts others: the label's columns, centred as the folds's are.
 pub(crate) trait Learner: Send + Sync {
-    fn predict(&self, sample: &Sample, columns: &[usize], learn: &[usize], rows: &[usize], run: &Run) -> Result<Vec<Vec<f64>>>;
+    fn predict(&self, folds: &Folds, columns: &[usize], learn: &[usize], rows: &[usize], run: &Run) -> Result<Vec<Vec<f64>>>;
 }
 
 #[derive(Clone)]
 pub(crate) struct Refit<'a> {
-    sample: &'a Sample,
+    folds: &'a Folds,
     learner: std::sync::Arc<dyn Learner + 'a>,
     chosen: Vec<usize>,
 }
 
 impl<'a> Refit<'a> {
-    pub fn new(sample: &'a Sample, learner: impl Learner + 'a) -> Self {
-        Self { sample, learner: std::sync::Arc::new(learner), chosen: Vec::new() }
+    pub fn new(folds: &'a Folds, learner: impl Learner + 'a) -> Self {
+        Self { folds, learner: std::sync::Arc::new(learner), chosen: Vec::new() }
     }
 
     fn with(&self, unit: &[usize]) -> Vec<usize> {
@@ -34,14 +34,14 @@ impl<'a> Predictor<'a> for Refit<'a> {
 
     fn fit(&mut self, unit: &[usize], run: &Run) -> Result<Fitted> {
         let (mut train, mut valid) = (Tally::default(), Tally::default());
-        for fit in 0..self.sample.held_out.len() {
+        for fit in 0..self.folds.held_out.len() {
             run.check()?;
-            let learn = self.sample.learnt_rows(fit);
-            let all: Vec<usize> = learn.iter().copied().chain(self.sample.held_out_rows(fit)).collect();
-            let predictions = self.learner.predict(self.sample, &self.with(unit), &learn, &all, run)?;
+            let learn = self.folds.learnt_rows(fit);
+            let all: Vec<usize> = learn.iter().copied().chain(self.folds.held_out_rows(fit)).collect();
+            let predictions = self.learner.predict(self.folds, &self.with(unit), &learn, &all, run)?;
             for (at, (row, prediction)) in all.iter().zip(&predictions).enumerate() {
                 let tally = if at < learn.len() { &mut train } else { &mut valid };
-                tally.add(self.sample, *row, prediction);
+                tally.add(self.folds, *row, prediction);
             }
         }
         Ok(Fitted { train, valid })
@@ -58,18 +58,16 @@ impl<'a> Predictor<'a> for Refit<'a> {
 
 impl Stage for Refit<'_> {
     fn loss(&self, unit: &[usize], run: &Run) -> Result<f64> {
-        let mut loss = 0.0;
-        for fit in 0..self.sample.held_out.len() {
+        let mut judged = Tally::default();
+        for fit in 0..self.folds.held_out.len() {
             run.check()?;
-            let rows: Vec<usize> = self.sample.held_out_rows(fit).collect();
-            let learn = self.sample.learnt_rows(fit);
-            let predictions = self.learner.predict(self.sample, &self.with(unit), &learn, &rows, run)?;
+            let rows: Vec<usize> = self.folds.held_out_rows(fit).collect();
+            let learn = self.folds.learnt_rows(fit);
+            let predictions = self.learner.predict(self.folds, &self.with(unit), &learn, &rows, run)?;
             for (row, prediction) in rows.iter().zip(&predictions) {
-                let squares =
-                    self.sample.labels.iter().zip(prediction).map(|(label, predicted)| (label[*row] - predicted).powi(2));
-                loss += self.sample.weights[*row] * squares.sum::<f64>();
+                judged.add(self.folds, *row, prediction);
             }
         }
-        Ok(loss)
+        Ok(judged.criterion(self.folds.is_absolute))
     }
 }

@@ -12,8 +12,8 @@ use smartcore::svm::svr::{SVR, SVRParameters};
 use smartcore::tree::decision_tree_classifier::{DecisionTreeClassifier, DecisionTreeClassifierParameters};
 use smartcore::tree::decision_tree_regressor::{DecisionTreeRegressor, DecisionTreeRegressorParameters};
 
+use super::folds::Folds;
 use super::refit::Learner;
-use super::sample::Sample;
 use crate::{Error, Result, Run};
 
 /// One of smartcore's predictors.
@@ -26,9 +26,9 @@ pub(crate) enum Smart {
 }
 
 impl Learner for Smart {
-    fn predict(&self, sample: &Sample, columns: &[usize], learn: &[usize], rows: &[usize], _: &Run) -> Result<Vec<Vec<f64>>> {
-        let known: Vec<f64> = learn.iter().map(|row| sample.targets[*row]).collect();
-        let said = |predicted: Vec<f64>| predicted.into_iter().map(|value| one(sample, value)).collect();
+    fn predict(&self, folds: &Folds, columns: &[usize], learn: &[usize], rows: &[usize], _: &Run) -> Result<Vec<Vec<f64>>> {
+        let known: Vec<f64> = learn.iter().map(|row| folds.targets[*row]).collect();
+        let said = |predicted: Vec<f64>| predicted.into_iter().map(|value| one(folds, value)).collect();
         // One value throughout is its own prediction; smartcore's classifiers would refuse it.
         if known.iter().all(|value| *value == known[0]) {
             return Ok(said(vec![known[0]; rows.len()]));
@@ -41,9 +41,9 @@ impl Learner for Smart {
                 columns.len()
             )));
         }
-        let predicted = match sample.classes {
-            None => self.regress(sample, columns, learn, rows, known),
-            Some(_) => self.classify(sample, columns, learn, rows, &known),
+        let predicted = match folds.classes {
+            None => self.regress(folds, columns, learn, rows, known),
+            Some(_) => self.classify(folds, columns, learn, rows, &known),
         };
         predicted
             .map(said)
@@ -63,13 +63,13 @@ impl Smart {
 
     fn regress(
         &self,
-        sample: &Sample,
+        folds: &Folds,
         columns: &[usize],
         learn: &[usize],
         rows: &[usize],
         y: Vec<f64>,
     ) -> Result<Vec<f64>, Failed> {
-        let (x, asked) = (matrix(sample, columns, learn)?, matrix(sample, columns, rows)?);
+        let (x, asked) = (matrix(folds, columns, learn)?, matrix(folds, columns, rows)?);
         match *self {
             Smart::Knn { neighbors } => {
                 KNNRegressor::fit(&x, &y, KNNRegressorParameters::default().with_k(neighbors.min(learn.len())))?.predict(&asked)
@@ -94,15 +94,8 @@ impl Smart {
         }
     }
 
-    fn classify(
-        &self,
-        sample: &Sample,
-        columns: &[usize],
-        learn: &[usize],
-        rows: &[usize],
-        y: &[f64],
-    ) -> Result<Vec<f64>, Failed> {
-        let (x, asked) = (matrix(sample, columns, learn)?, matrix(sample, columns, rows)?);
+    fn classify(&self, folds: &Folds, columns: &[usize], learn: &[usize], rows: &[usize], y: &[f64]) -> Result<Vec<f64>, Failed> {
+        let (x, asked) = (matrix(folds, columns, learn)?, matrix(folds, columns, rows)?);
         let y: Vec<i32> = y.iter().map(|class| *class as i32).collect();
         let numbers = |classes: Vec<i32>| classes.into_iter().map(f64::from).collect();
         match *self {
@@ -134,16 +127,16 @@ fn radial(columns: &[usize]) -> Kernels {
     Kernels::rbf().with_gamma(1.0 / columns.len().max(1) as f64)
 }
 
-fn matrix(sample: &Sample, columns: &[usize], rows: &[usize]) -> Result<DenseMatrix<f64>, Failed> {
-    let values = columns.iter().flat_map(|column| rows.iter().map(|row| sample.columns[*column][*row])).collect();
+fn matrix(folds: &Folds, columns: &[usize], rows: &[usize]) -> Result<DenseMatrix<f64>, Failed> {
+    let values = columns.iter().flat_map(|column| rows.iter().map(|row| folds.columns[*column][*row])).collect();
     DenseMatrix::new(rows.len(), columns.len(), values, true)
 }
 
 /// A number or a class as the label's columns, centred.
-fn one(sample: &Sample, value: f64) -> Vec<f64> {
-    let Some(classes) = sample.classes else { return vec![value - sample.offsets[0]] };
+fn one(folds: &Folds, value: f64) -> Vec<f64> {
+    let Some(classes) = folds.classes else { return vec![value - folds.offsets[0]] };
     let first = usize::from(classes == 2);
-    let columns = sample.offsets.iter().enumerate();
+    let columns = folds.offsets.iter().enumerate();
     columns.map(|(at, offset)| f64::from(value as usize == at + first) - offset).collect()
 }
 
@@ -156,23 +149,24 @@ fn reason(error: &Failed) -> String {
 mod tests {
     use super::*;
     use crate::Task;
-    use crate::models::sample::Holding;
+    use crate::models::folds::Holding;
+    use crate::models::metric::Criterion;
     use crate::testing::Table;
 
-    fn sample(task: Task) -> Sample {
+    fn folds_of(task: Task) -> Folds {
         let table = Table { task: Some(task), ..Table::random(24, 40, 2) };
         let label: Vec<f64> = (0..24).map(|row| f64::from(table.column(3)[row] > 0.0)).collect();
-        Sample::new(&table.problem_of_rows(&label), Holding::Share(0.25), &Run::new(0)).unwrap()
+        Folds::new(&table.problem_of_rows(&label), Holding::Share(0.25), Criterion::Auto, &Run::new(0)).unwrap()
     }
 
     /// More columns than rows: support vectors alone cannot take them, and say so.
     #[test]
     fn fewer_rows_than_columns() {
         for task in [Task::Regression, Task::Classification] {
-            let sample = sample(task);
-            let (learn, rows): (Vec<usize>, Vec<usize>) = (sample.learnt_rows(0), sample.held_out_rows(0).collect());
+            let folds = folds_of(task);
+            let (learn, rows): (Vec<usize>, Vec<usize>) = (folds.learnt_rows(0), folds.held_out_rows(0).collect());
             let predict = |smart: Smart, columns: usize| {
-                smart.predict(&sample, &(0..columns).collect::<Vec<_>>(), &learn, &rows, &Run::new(0))
+                smart.predict(&folds, &(0..columns).collect::<Vec<_>>(), &learn, &rows, &Run::new(0))
             };
             let able = [Smart::Knn { neighbors: 3 }, Smart::Forest { trees: 5, seed: 1 }, Smart::Tree];
             for predictions in able.map(|smart| predict(smart, 40)).into_iter().chain([predict(Smart::Svm, learn.len())]) {
@@ -189,8 +183,8 @@ mod tests {
     /// What smartcore refuses is reported as its own refusal.
     #[test]
     fn a_limit_of_smartcore_is_named_as_its_own() {
-        let sample = sample(Task::Regression);
-        let none = Smart::Knn { neighbors: 0 }.predict(&sample, &[0], &sample.learnt_rows(0), &[0], &Run::new(0));
+        let folds = folds_of(Task::Regression);
+        let none = Smart::Knn { neighbors: 0 }.predict(&folds, &[0], &folds.learnt_rows(0), &[0], &Run::new(0));
         let message = none.unwrap_err().to_string();
         assert!(message.starts_with("smartcore's `knn` on 18 rows: ") && !message.contains('\n'), "{message}");
     }

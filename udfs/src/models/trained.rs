@@ -1,8 +1,8 @@
 //! A network with trained layers, as a predictor: every candidate trains one from the beginning.
 
+use super::folds::Folds;
 use super::mlp::Gate;
 use super::refit::Learner;
-use super::sample::Sample;
 use super::samples::{Inputs, Loss, Samples, stride_for};
 use super::training::{Trainer, Training};
 use crate::{Result, Run};
@@ -20,18 +20,18 @@ impl Trained {
 }
 
 impl Learner for Trained {
-    fn predict(&self, sample: &Sample, columns: &[usize], learn: &[usize], rows: &[usize], run: &Run) -> Result<Vec<Vec<f64>>> {
-        let loss = match sample.classes {
+    fn predict(&self, folds: &Folds, columns: &[usize], learn: &[usize], rows: &[usize], run: &Run) -> Result<Vec<Vec<f64>>> {
+        let loss = match folds.classes {
             None => Loss::Squared,
             Some(2) => Loss::Logistic,
             Some(classes) => Loss::Softmax(classes),
         };
-        let weight: f64 = learn.iter().map(|row| sample.weights[*row]).sum();
-        let mean_of = |of: &dyn Fn(usize) -> f64| learn.iter().map(|row| sample.weights[*row] * of(*row)).sum::<f64>() / weight;
+        let weight: f64 = learn.iter().map(|row| folds.weights[*row]).sum();
+        let mean_of = |of: &dyn Fn(usize) -> f64| learn.iter().map(|row| folds.weights[*row] * of(*row)).sum::<f64>() / weight;
         let target = match loss {
             Loss::Squared => {
-                let mean = mean_of(&|row| sample.targets[row]);
-                let spread = mean_of(&|row| (sample.targets[row] - mean).powi(2)).sqrt();
+                let mean = mean_of(&|row| folds.targets[row]);
+                let spread = mean_of(&|row| (folds.targets[row] - mean).powi(2)).sqrt();
                 (mean, if spread > 0.0 { spread } else { 1.0 })
             }
             _ => (0.0, 1.0),
@@ -39,19 +39,19 @@ impl Learner for Trained {
         // The random start goes with the place in the order of choices: candidates of a step all begin alike.
         let keys = (0..columns.len() as u64).collect();
         let inputs = Inputs { columns: columns.to_vec(), keys, factors: vec![1.0; columns.len()], loss, target };
-        let train = samples(sample, columns, learn, target);
+        let train = samples(folds, columns, learn, target);
         let mut trainer = Trainer::new(train, &inputs, &self.training, run);
         for _ in 0..self.training.steps(trainer.pass_rows(), 1) {
             trainer.step(Gate::default(), self.training.learning_rate)?;
         }
-        let outputs = trainer.mlp.outputs(&samples(sample, columns, rows, target), None);
+        let outputs = trainer.mlp.outputs(&samples(folds, columns, rows, target), None);
         let as_labels = |output: &[f32]| -> Vec<f64> {
             let plain = match loss {
                 Loss::Squared => vec![f64::from(output[0]) * target.1 + target.0],
                 Loss::Logistic => vec![1.0 / (1.0 + f64::from(-output[0]).exp())],
                 Loss::Softmax(_) => softmax(output),
             };
-            plain.iter().zip(&sample.offsets).map(|(value, offset)| value - offset).collect()
+            plain.iter().zip(&folds.offsets).map(|(value, offset)| value - offset).collect()
         };
         Ok(outputs.chunks_exact(loss.outputs()).map(as_labels).collect())
     }
@@ -65,18 +65,18 @@ fn softmax(output: &[f32]) -> Vec<f64> {
 }
 
 /// Rows as a network reads them.
-fn samples(sample: &Sample, columns: &[usize], rows: &[usize], target: (f64, f64)) -> Samples {
+fn samples(folds: &Folds, columns: &[usize], rows: &[usize], target: (f64, f64)) -> Samples {
     let stride = stride_for(columns.len());
     let mut values = vec![0.0; rows.len() * stride];
     for (out, row) in values.chunks_exact_mut(stride).zip(rows) {
-        out.iter_mut().zip(columns).for_each(|(value, column)| *value = sample.columns[*column][*row] as f32);
+        out.iter_mut().zip(columns).for_each(|(value, column)| *value = folds.columns[*column][*row] as f32);
     }
     Samples {
         columns: columns.len(),
         stride,
         values,
         sparse: None,
-        targets: rows.iter().map(|row| ((sample.targets[*row] - target.0) / target.1) as f32).collect(),
-        weights: if sample.is_weighted { rows.iter().map(|row| sample.weights[*row]).collect() } else { Vec::new() },
+        targets: rows.iter().map(|row| ((folds.targets[*row] - target.0) / target.1) as f32).collect(),
+        weights: if folds.is_weighted { rows.iter().map(|row| folds.weights[*row]).collect() } else { Vec::new() },
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::metric::Criterion;
 use crate::split::parts;
 use crate::{Data, Error, Label, Problem, Result, Rows, Run};
 
@@ -12,15 +13,20 @@ pub(crate) enum Holding {
     Share(f64),
     /// Every row once, a fold at a time.
     Folds(usize),
-    /// Five folds, or as many as there are different rows.
+    /// Five folds, ten of a few rows, or as many as there are different rows.
     Default,
 }
 
-const FOLDS: usize = 5;
+/// Of few rows a fold takes many from those that are learnt from, and its fits cost little.
+fn default_folds(rows: usize) -> usize {
+    if rows <= FEW_ROWS { 10 } else { 5 }
+}
+
+pub(crate) const FEW_ROWS: usize = 500;
 
 /// A table's rows, in segments.
 #[derive(Debug)]
-pub(crate) struct Sample {
+pub(crate) struct Folds {
     /// Design columns of unit variance (or, unscaled, of unit variance on average), centred.
     pub columns: Vec<Vec<f64>>,
     /// The label's columns, centred.
@@ -37,10 +43,12 @@ pub(crate) struct Sample {
     pub segments: Vec<Range<usize>>,
     /// For each fit, the segment held out; it learns from the others.
     pub held_out: Vec<usize>,
+    /// Whether the rows held out judge by the absolute error, not by its square.
+    pub is_absolute: bool,
 }
 
-impl Sample {
-    pub fn new(problem: &Problem, holding: Holding, run: &Run) -> Result<Self> {
+impl Folds {
+    pub fn new(problem: &Problem, holding: Holding, criterion: Criterion, run: &Run) -> Result<Self> {
         let Data::Rows(rows) = &problem.data else { unreachable!("declared to read rows") };
         run.check()?;
         let deviations = deviations(rows);
@@ -55,23 +63,23 @@ impl Sample {
             })
             .collect();
         let held_out = if let Holding::Share(_) = holding { vec![1] } else { (0..segments.len()).collect() };
-        let mut sample = Self::empty(problem, rows, segments, held_out);
-        sample.add(rows, &order, &factors(&deviations, problem.standardize));
-        Ok(sample)
+        let mut folds = Self::empty(problem, rows, segments, held_out, criterion);
+        folds.add(rows, &order, &factors(&deviations, problem.standardize));
+        Ok(folds)
     }
 
     /// All rows to learn from, and other rows, measured against them, to judge by.
-    pub fn judged_by(problem: &Problem, judges: &Rows) -> Self {
+    pub fn judged_by(problem: &Problem, judges: &Rows, criterion: Criterion) -> Self {
         let Data::Rows(rows) = &problem.data else { unreachable!("declared to read rows") };
         let (own, others) = (rows.rows(), judges.rows());
-        let mut sample = Self::empty(problem, rows, vec![0..own, own..own + others], vec![1]);
+        let mut folds = Self::empty(problem, rows, vec![0..own, own..own + others], vec![1], criterion);
         let factors = factors(&deviations(rows), problem.standardize);
-        sample.add(rows, &(0..own).collect::<Vec<_>>(), &factors);
-        sample.add(judges, &(0..others).collect::<Vec<_>>(), &factors);
-        sample
+        folds.add(rows, &(0..own).collect::<Vec<_>>(), &factors);
+        folds.add(judges, &(0..others).collect::<Vec<_>>(), &factors);
+        folds
     }
 
-    fn empty(problem: &Problem, rows: &Rows, segments: Vec<Range<usize>>, held_out: Vec<usize>) -> Self {
+    fn empty(problem: &Problem, rows: &Rows, segments: Vec<Range<usize>>, held_out: Vec<usize>, criterion: Criterion) -> Self {
         Self {
             columns: vec![Vec::new(); rows.columns.len()],
             labels: vec![Vec::new(); rows.labels.len()],
@@ -82,6 +90,7 @@ impl Sample {
             classes: if let Label::Classes(classes) = &problem.label { Some(classes.len()) } else { None },
             segments,
             held_out,
+            is_absolute: criterion.is_absolute(matches!(problem.label, Label::Classes(_))),
         }
     }
 
@@ -194,7 +203,7 @@ fn segments(rows: &Rows, keys: &[u64], holding: Holding) -> Result<Vec<Vec<usize
             )));
         }
         Holding::Folds(folds) => folds,
-        Holding::Default => FOLDS.min(different).max(2),
+        Holding::Default => default_folds(keys.len()).min(different).max(2),
     };
     let mut segments = vec![Vec::new(); folds];
     let mut filled = vec![0.0; folds];
@@ -233,31 +242,31 @@ mod tests {
     use crate::Task;
     use crate::testing::Table;
 
-    fn sample(table: &Table, label: &[f64], holding: Holding) -> Sample {
-        Sample::new(&table.problem_of_rows(label), holding, &Run::new(3)).unwrap()
+    fn folds_of(table: &Table, label: &[f64], holding: Holding) -> Folds {
+        Folds::new(&table.problem_of_rows(label), holding, Criterion::Auto, &Run::new(3)).unwrap()
     }
 
     #[test]
     fn a_share_of_every_class_is_held_out() {
         let classes: Vec<f64> = (0..100).map(|row| if row < 90 { 0.0 } else { 1.0 }).collect();
         let table = Table { task: Some(Task::Classification), ..Table::random(100, 2, 1) };
-        let sample = sample(&table, &classes, Holding::Share(0.2));
-        assert_eq!((sample.learnt_rows(0).len(), sample.held_out_rows(0)), (80, 80..100));
-        assert_eq!(sample.targets[80..].iter().filter(|class| **class == 1.0).count(), 2);
-        assert!(sample.is_learnt(0) && !sample.is_learnt(1));
+        let folds = folds_of(&table, &classes, Holding::Share(0.2));
+        assert_eq!((folds.learnt_rows(0).len(), folds.held_out_rows(0)), (80, 80..100));
+        assert_eq!(folds.targets[80..].iter().filter(|class| **class == 1.0).count(), 2);
+        assert!(folds.is_learnt(0) && !folds.is_learnt(1));
     }
 
     #[test]
     fn folds_are_of_one_size_and_equal_rows_stay_together() {
         let table = Table::random(50, 3, 1);
         let label: Vec<f64> = (0..50).map(f64::from).collect();
-        let folds = sample(&table, &label, Holding::Folds(4));
-        assert!(folds.segments.iter().all(|segment| (12..=13).contains(&segment.len())));
+        let plain = folds_of(&table, &label, Holding::Folds(4));
+        assert!(plain.segments.iter().all(|segment| (12..=13).contains(&segment.len())));
         let twice = |values: &[f64]| [values, values].concat();
         let doubled = (0..3).fold(Table::new(), |doubled, j| doubled.numbers(&format!("x{j}"), &twice(table.column(j))));
-        let doubled = sample(&doubled, &twice(&label), Holding::Folds(4));
-        for (once, both) in folds.segments.iter().zip(&doubled.segments) {
-            let mut expected = twice(&folds.targets[once.clone()]);
+        let doubled = folds_of(&doubled, &twice(&label), Holding::Folds(4));
+        for (once, both) in plain.segments.iter().zip(&doubled.segments) {
+            let mut expected = twice(&plain.targets[once.clone()]);
             let mut found = doubled.targets[both.clone()].to_vec();
             expected.sort_by(f64::total_cmp);
             found.sort_by(f64::total_cmp);
@@ -266,9 +275,17 @@ mod tests {
     }
 
     #[test]
+    fn few_rows_have_more_folds() {
+        for (rows, expected) in [(3, 3), (500, 10), (501, 5)] {
+            let label: Vec<f64> = (0..rows).map(|row| row as f64).collect();
+            assert_eq!(folds_of(&Table::random(rows, 1, 1), &label, Holding::Default).segments.len(), expected);
+        }
+    }
+
+    #[test]
     fn more_folds_than_rows_is_refused() {
         let problem = Table::random(4, 1, 1).problem_of_rows(&[1.0, 2.0, 3.0, 4.0]);
-        let error = Sample::new(&problem, Holding::Folds(5), &Run::new(0)).unwrap_err();
+        let error = Folds::new(&problem, Holding::Folds(5), Criterion::Auto, &Run::new(0)).unwrap_err();
         assert_eq!(error.to_string(), "`folds` must be at most 4, because there are only 4 different rows; got 5");
     }
 }
