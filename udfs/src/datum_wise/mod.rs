@@ -22,7 +22,7 @@ pub use train::Training;
 
 use crate::{Label, Problem, Result, Rows, Run};
 use sample::Sample;
-use walk::{Walk, starts};
+use walk::Walk;
 
 impl Policy {
     /// Decides the rows that a policy was trained on, or others measured against them. The unit of each of the policy's columns is looked up by name.
@@ -34,9 +34,9 @@ impl Policy {
             (0..rows.design.len()).find(fits).expect("the policy was trained on these columns")
         };
         let columns: Vec<usize> = self.columns.iter().map(find).collect();
-        let (start, mut walk, mut decision) = (starts(&self.rewards, &self.weights.start), Walk::default(), Decision::default());
+        let (opening, mut walk, mut decision) = (self.opening(), Walk::default(), Decision::default());
         for row in 0..rows.rows() {
-            self.decide(&start, &mut walk, |column| rows.columns[columns[column]][row], &mut decision);
+            self.decide(&opening, &mut walk, |column| rows.columns[columns[column]][row], &mut decision);
             receive(row, &decision);
         }
     }

@@ -1,7 +1,7 @@
 use std::ops::Range;
 
 use crate::datum_wise::rewards::Rewards;
-use crate::datum_wise::walk::Walk;
+use crate::datum_wise::walk::{Walk, starts};
 use crate::rows::Coding;
 
 /// A learned policy: what to do next with a row of which some units are known. It scores every action, a class or a unit,
@@ -94,20 +94,36 @@ pub struct Decision {
     pub score: f64,
 }
 
+/// The scores that every row begins with, and its first step unless that depends on what is given.
+pub(crate) struct Opening {
+    start: Vec<f64>,
+    first: Option<(Action, f64)>,
+}
+
 impl Policy {
+    /// Where every row begins.
+    pub(crate) fn opening(&self) -> Opening {
+        let start = starts(&self.rewards, &self.weights.start);
+        let mut walk = Walk::default();
+        walk.start(&self.rewards, &start);
+        let first = self.given.is_empty().then(|| walk.best(&self.rewards));
+        Opening { start, first }
+    }
+
     /// Decides a row, of which `value` knows the policy's columns. Only the values that are asked for are looked at.
-    pub(crate) fn decide(&self, start: &[f64], walk: &mut Walk, value: impl Fn(usize) -> f64, decision: &mut Decision) {
+    pub(crate) fn decide(&self, opening: &Opening, walk: &mut Walk, value: impl Fn(usize) -> f64, decision: &mut Decision) {
         decision.steps.clear();
         decision.units.clear();
         decision.cost = 0.0;
-        walk.start(&self.rewards, start);
+        walk.start(&self.rewards, &opening.start);
         for unit in &self.given {
             decision.cost += self.rewards.price(*unit, &walk.known).unwrap_or(self.rewards.prices[*unit]);
             self.ask(*unit, walk, &value, decision);
         }
+        let mut first = opening.first;
         loop {
             // What is given does not count against the budget's end, only against its size.
-            let (action, score) = walk.best(&self.rewards);
+            let (action, score) = first.take().unwrap_or_else(|| walk.best(&self.rewards));
             decision.steps.push(Step { action, score });
             match action {
                 Action::Ask(unit) => {

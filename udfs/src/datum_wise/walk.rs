@@ -40,17 +40,16 @@ impl Walk {
     pub fn best(&self, rewards: &Rewards) -> (Action, f64) {
         let (classes, units) = self.scores.split_at(rewards.classes);
         if !rewards.has_budget(self.count) {
-            let score = highest(classes);
-            return (Action::Predict(place(classes, score)), score);
+            let (class, score) = highest(classes);
+            return (Action::Predict(class), score);
         }
         if rewards.is_plain() {
-            let score = highest(&self.scores);
-            let at = place(&self.scores, score);
+            let (at, score) = highest(&self.scores);
             let action = if at < rewards.classes { Action::Predict(at) } else { Action::Ask(at - rewards.classes) };
             return (action, score);
         }
-        let score = highest(classes);
-        let mut top = (Action::Predict(place(classes, score)), score);
+        let (class, score) = highest(classes);
+        let mut top = (Action::Predict(class), score);
         for (unit, score) in units.iter().enumerate() {
             // No price is below 0: it is looked at only where it can matter.
             if *score > top.1
@@ -73,9 +72,16 @@ pub(crate) fn starts(rewards: &Rewards, start: &[f64]) -> Vec<f64> {
     start
 }
 
+/// Actions from which on wide registers are worth asking for.
+const WIDE: usize = 24;
+
+/// `scores += factor · change`
+fn add(scores: &mut [f64], factor: f64, change: &[f64]) {
+    if scores.len() < WIDE { add_body::<false>(scores, factor, change) } else { add_wide(scores, factor, change) }
+}
+
 vectorized! {
-    /// `scores += factor · change`
-    fn add(scores: &mut [f64], factor: f64, change: &[f64]) = add_body;
+    fn add_wide(scores: &mut [f64], factor: f64, change: &[f64]) = add_body;
 }
 
 #[inline(always)]
@@ -85,8 +91,23 @@ fn add_body<const FUSED: bool>(scores: &mut [f64], factor: f64, change: &[f64]) 
     }
 }
 
+/// The highest score and its place, the first of equals.
+fn highest(scores: &[f64]) -> (usize, f64) {
+    if scores.len() >= WIDE {
+        let top = highest_wide(scores);
+        return (scores.iter().position(|score| *score == top).expect("it is the score of one of them"), top);
+    }
+    let mut top = (0, scores[0]);
+    for (at, score) in scores.iter().enumerate() {
+        if *score > top.1 {
+            top = (at, *score);
+        }
+    }
+    top
+}
+
 vectorized! {
-    fn highest(scores: &[f64]) -> f64 = highest_body;
+    fn highest_wide(scores: &[f64]) -> f64 = highest_body;
 }
 
 #[inline(always)]
@@ -105,7 +126,29 @@ fn highest_body<const FUSED: bool>(scores: &[f64]) -> f64 {
     highest
 }
 
-/// The first with this score.
-fn place(scores: &[f64], score: f64) -> usize {
-    scores.iter().position(|other| *other == score).expect("it is the score of one of them")
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_of_equals_is_the_highest_however_many_there_are() {
+        for n in [3, WIDE - 1, WIDE, 50] {
+            let mut scores: Vec<f64> = (0..n).map(|at| -(at as f64)).collect();
+            assert_eq!(highest(&scores), (0, 0.0));
+            (scores[n - 2], scores[n - 1]) = (1.0, 1.0);
+            assert_eq!(highest(&scores), (n - 2, 1.0));
+        }
+    }
+
+    #[test]
+    fn what_is_known_is_not_asked_for_again() {
+        let rewards = Rewards::plain(2, 2, 0.1);
+        let mut walk = Walk::default();
+        walk.start(&rewards, &starts(&rewards, &[-0.5, -0.4, -0.1, 0.0]));
+        assert_eq!(walk.best(&rewards), (Action::Ask(1), -0.1));
+        walk.learn(&rewards, 1, [(2.0, &[0.1, 0.0, 0.0, 9.0][..])].into_iter());
+        assert_eq!(walk.best(&rewards), (Action::Ask(0), -0.2));
+        walk.learn(&rewards, 0, [(1.0, &[0.0; 4][..])].into_iter());
+        assert_eq!(walk.best(&rewards), (Action::Predict(0), -0.3));
+    }
 }
