@@ -118,7 +118,7 @@ impl Learner<'_> {
     }
 
     fn add(&self, sums: &mut Sums, phi: &[(usize, f64)]) -> Result<()> {
-        if sums.added % Tiles::ROWS == 0 {
+        if sums.added.is_multiple_of(Tiles::ROWS) {
             self.run.check()?;
         }
         sums.add(phi);
