@@ -2,8 +2,9 @@
 
     benches/datum_wise.sh DATA [PEER.py]      DATA holds the sets as Parquet files, label last
 
-Prints a table for each set and draws breast_cancer.png, wine.png, sonar.png, heart.png and mnist_blocks.png into benches/data. With the path of a
-numpy version of the same method (a module with `fit` and `infer`), training time is compared in this run.
+Prints a table for each set and draws breast_cancer.png, wine.png, sonar.png, heart.png, mnist_blocks.png and growth.png into benches/data. With the path of a
+numpy version of the same method (a module with `fit` and `infer`), training time is compared in this run. ONLY='curves growth' runs some of the parts,
+SETS='sonar' some of the curves, SPLITS and SEED say how many splits and which. The part `classify` needs the shell, PURSUIT or target/release/pursuit.
 """
 
 import collections
@@ -31,7 +32,9 @@ PROGRAM = os.environ.get("DATUM_WISE", os.path.join(HERE, "target", "release", "
 OUT = os.path.join(HERE, "data")
 DATA = sys.argv[1]
 SPLITS = int(os.environ.get("SPLITS", "30"))
-ONLY = os.environ.get("ONLY", "curves pima adult mnist speed growth").split()
+SEED = int(os.environ.get("SEED", "0"))
+ONLY = os.environ.get("ONLY", "curves pima adult mnist speed growth classify").split()
+PURSUIT = os.environ.get("PURSUIT", os.path.join(HERE, "..", "target", "release", "pursuit"))
 
 
 def load(name):
@@ -40,7 +43,7 @@ def load(name):
 
 def halves(rows, splits):
     """Random halves: True is to learn from."""
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(SEED)
     masks = np.zeros((splits, rows), bool)
     for mask in masks:
         mask[random.permutation(rows)[: rows // 2]] = True
@@ -51,7 +54,7 @@ def folds(rows, n, times):
     """Each row is decided once in every n, for so many orders of the rows."""
     masks = np.ones((n * times, rows), bool)
     for time in range(times):
-        order = np.random.default_rng(time).permutation(rows)
+        order = np.random.default_rng(SEED + time).permutation(rows)
         for fold in range(n):
             masks[time * n + fold, order[fold::n]] = False
     return masks
@@ -102,15 +105,16 @@ def at_sparsity(curve, sparsity):
 
 def curves():
     grids = {
-        "breast_cancer": [0, 0.001, 0.01, 0.02, 0.03, 0.04, 0.06, 0.1, 0.15, 0.2],
+        "breast_cancer": [0, 0.001, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.1, 0.15, 0.2],
         "wine": [0, 0.01, 0.03, 0.05, 0.1, 0.15, 0.2, 0.3],
         "heart": [0, 0.001, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15],
         "sonar": [0.001, 0.003, 0.01, 0.015, 0.02],
     }
-    for name, grid in grids.items():
-        frame = load(name)
-        masks = halves(len(frame), min(SPLITS, 8) if name == "sonar" else SPLITS)
+    for name in os.environ.get("SETS", " ".join(grids)).split():
+        grid, frame = grids[name], load(name)
+        masks = halves(len(frame), min(SPLITS, 12) if name == "sonar" else SPLITS)
         results = run(frame, masks, [{"lambda": price} for price in grid])
+        budgets = run(frame, masks, [{"lambda": 0.05, "budget": budget} for budget in (2, 3)]) if name == "wine" else []
         rivals = l1(frame, masks)
         print(f"\n{name}: {len(frame)} rows, {frame.shape[1] - 1} features, {len(masks)} splits in halves")
         print("lambda  accuracy  sparsity  features  share of rows with <= 3   L1 logistic   L1 SVM   (accuracy at that sparsity)")
@@ -121,6 +125,8 @@ def curves():
             there = [at_sparsity(curve, sparsity) for curve in rivals.values()]
             print(f"{price:6}  {accuracy:8.4f}  {sparsity:8.3f}  {mean(result, 'features'):8.2f}  {mean(result, 'at_most_3'):23.3f}"
                   f"   {there[0]:11.4f}   {there[1]:6.4f}   {'above both' if accuracy > max(there) else ''}")
+        for budget, result in zip((2, 3), budgets):
+            print(f"lambda 0.05, budget {budget}: accuracy {mean(result, 'accuracy'):.4f} at sparsity {mean(result, 'sparsity'):.3f}")
         figure, axes = plt.subplots(figsize=(6, 4))
         axes.plot(*zip(*sorted(ours)), "o-", label="datum_wise")
         for rival, curve in rivals.items():
@@ -169,7 +175,7 @@ def mnist():
         groups[f"block_{y // 7}{x // 7}"].append(name)
     setting = {"lambda": 0.005, "gamma": 0.05, "image": [28, 28], "groups": groups, "states": 10, "iterations": 6}
     (result,) = run(frame, [np.arange(len(frame)) < rows], [setting])
-    print(f"\nMNIST, 4 x 4 blocks, {rows} rows to learn from, {decide} to decide, a touching block 0.005, any other 0.05")
+    print(f"\nMNIST, 4 x 4 blocks, {rows} rows to learn from, {decide} to decide, a touching block {setting['lambda']}, any other {setting['gamma']}")
     print(f"accuracy {mean(result, 'accuracy'):.4f}, blocks {mean(result, 'features'):.2f} of 16, {mean(result, 'train_seconds'):.0f} s of training")
     print("share of the rows of each digit that ask for each block, row by row")
     figure, axes = plt.subplots(1, 10, figsize=(14, 2))
@@ -211,15 +217,57 @@ def speed():
 
 def growth():
     print("\nGrowth with the number of features: 500 rows, 4 of the features matter, 10 states of each row, 3 iterations")
-    print("features  seconds  seconds / features^3 * 1e6")
+    print("features  seconds  seconds / features^2 * 1e6")
     random = np.random.default_rng(0)
+    points = []
     for features in (10, 25, 50, 100, 200):
         x = random.normal(size=(600, features))
         y = (x[:, 0] + x[:, 1] - x[:, 2] + 0.5 * x[:, 3] > 0).astype(int)
         frame = pd.DataFrame(x, columns=[f"x{j}" for j in range(features)]).assign(label=y)
         (result,) = run(frame, [np.arange(600) < 500], [{"lambda": 0.01, "states": 10, "iterations": 3}])
         seconds = mean(result, "train_seconds")
-        print(f"{features:8}  {seconds:7.2f}  {seconds / features ** 3 * 1e6:.2f}", flush=True)
+        points.append((features, seconds))
+        print(f"{features:8}  {seconds:7.3f}  {seconds / features ** 2 * 1e6:.1f}", flush=True)
+    figure, axes = plt.subplots(figsize=(5, 4))
+    axes.loglog(*zip(*points), "o-", label="training")
+    for power in (2, 3):
+        axes.loglog([n for n, _ in points], [points[-1][1] * (n / points[-1][0]) ** power for n, _ in points], ":", label=f"features^{power}")
+    axes.set(xlabel="features", ylabel="seconds", title="500 rows, 3 iterations")
+    axes.legend()
+    figure.savefig(os.path.join(OUT, "growth.png"), dpi=100)
+
+
+def classify():
+    """Deciding a million rows against reading them, each a process of its own that also starts the shell; start-up is measured and subtracted."""
+    frame, random = load("breast_cancer"), np.random.default_rng(0)
+    rows = frame.iloc[random.integers(len(frame), size=1_000_000)].reset_index(drop=True)
+    features = list(frame.columns[:-1])
+    rows[features] += random.normal(scale=0.01, size=(len(rows), len(features)))
+    with tempfile.TemporaryDirectory() as folder:
+        table, policy, small = (os.path.join(folder, name + ".parquet") for name in ("rows", "policy", "small"))
+        rows.to_parquet(table, row_group_size=100_000)
+        frame.to_parquet(small)
+        shell = lambda sql: subprocess.run([PURSUIT, "-q", "-c", sql], check=True, capture_output=True).stdout.decode()
+        label = frame.columns[-1]
+        shell(f"COPY (SELECT * FROM datum_wise_policy('{small}', '{label}', NULL, '{{\"lambda\": 0.03}}')) TO '{policy}'")
+        queries = {
+            "start": "SELECT 1",
+            "scan": f"SELECT {', '.join(f'sum({name})' for name in features)} FROM '{table}'",
+            "decide": f"SELECT sum(CAST(prediction AS DOUBLE)), sum(n_features), sum(cost), sum(score) FROM datum_wise_classify('{table}', '{label}', NULL, '{{\"policy\": \"{policy}\"}}')",
+            "all columns": f"SELECT count(prediction), count(features), sum(n_features), sum(cost), sum(score), count(correct) FROM datum_wise_classify('{table}', '{label}', NULL, '{{\"policy\": \"{policy}\"}}')",
+        }
+        times = {name: [] for name in queries}
+        for _ in range(5):
+            for name, sql in queries.items():
+                start = time.perf_counter()
+                shell(sql)
+                times[name].append(time.perf_counter() - start)
+    best = {name: min(of) for name, of in times.items()}
+    scan = best["scan"] - best["start"]
+    print(f"\nDeciding 1,000,000 rows of {len(features)} features by a kept policy; best of 5, start of the shell ({best['start']:.3f} s) subtracted")
+    print(f"scan of the same columns {scan:.3f} s")
+    for name in ("decide", "all columns"):
+        print(f"{name}: {best[name] - best['start']:.3f} s, {(best[name] - best['start']) / scan:.2f} times the scan")
 
 
 os.makedirs(OUT, exist_ok=True)

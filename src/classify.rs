@@ -8,9 +8,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, ListBuilder, RecordBatch, StringArray, StringBuilder,
+    Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, ListArray, RecordBatch, RecordBatchOptions, StringArray,
     UInt32Array,
 };
+use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::compute::kernels::cmp::eq;
 use datafusion::arrow::compute::{cast, take};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Int64Type, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
@@ -30,7 +32,7 @@ use datafusion::physical_plan::{
     ReplaceChildrenOptions, collect,
 };
 use futures::{StreamExt, TryStreamExt};
-use pursuit_udfs::datum_wise::{Action, POLICY_COLUMNS, Policy, PolicyRow};
+use pursuit_udfs::datum_wise::{Action, Decision, POLICY_COLUMNS, Policy, PolicyRow};
 use pursuit_udfs::{Decides, Error, Run, Settings, Spec, Work};
 use tokio::sync::OnceCell;
 
@@ -40,7 +42,7 @@ use crate::engine::Registry;
 use crate::error::named;
 use crate::exec::narrow;
 use crate::progress::Progress;
-use crate::table::{SelectTable, projected};
+use crate::table::SelectTable;
 
 /// What is asked for, if the function decides rows.
 pub(crate) fn asked(spec: &Spec, settings: &Settings) -> pursuit_udfs::Result<Option<Decides>> {
@@ -123,11 +125,12 @@ pub(crate) fn provider(
     }
     let label_at = names.iter().position(|name| *name == label);
     let label_type = first.schema().field_with_unqualified_name(label).map(|field| field.data_type().clone());
-    let fields = fields(&rows, &keys, label_type.unwrap_or(DataType::Utf8), decides.shows_steps);
+    let label_type = label_type.unwrap_or(DataType::Utf8);
+    let fields = fields(&rows, &keys, label_type.clone(), decides.shows_steps);
     if let Some(key) = decides.key.iter().find(|key| fields.iter().filter(|field| field.name() == *key).count() > 1) {
         return Err(error(format!("`key` names `{key}`, which is given twice or is a column of the answer; rename it with AS")));
     }
-    let plan = Deciding { name: spec.name, keys, label: label_at, shows_steps: decides.shows_steps };
+    let plan = Deciding { name: spec.name, keys, label: label_at, label_type, shows_steps: decides.shows_steps };
     Ok(Arc::new(DecideTable { plan, policy, rows, schema: Arc::new(Schema::new(fields)) }))
 }
 
@@ -161,6 +164,8 @@ struct Deciding {
     /// Positions in the rows.
     keys: Vec<usize>,
     label: Option<usize>,
+    /// In the first table, which predictions have too.
+    label_type: DataType,
     shows_steps: bool,
 }
 
@@ -191,8 +196,10 @@ impl TableProvider for DecideTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let policy = state.create_physical_plan(&self.policy).await?;
         let rows = state.create_physical_plan(&self.rows).await?;
-        let decide = Arc::new(DecideExec::new(self.plan.clone(), policy, rows, Arc::clone(&self.schema)));
-        projected(decide, projection)
+        // What nobody asks for is not made: lists of names take longer than the decisions.
+        let schema = projection.map_or(Ok(Arc::clone(&self.schema)), |columns| self.schema.project(columns).map(Arc::new))?;
+        let label = self.plan.label.filter(|_| schema.column_with_name("correct").is_some());
+        Ok(Arc::new(DecideExec::new(Deciding { label, ..self.plan.clone() }, policy, rows, schema)))
     }
 }
 
@@ -337,13 +344,18 @@ fn policy_rows(batch: &RecordBatch) -> Result<Vec<PolicyRow>> {
 struct Decider {
     policy: Policy,
     schema: SchemaRef,
-    /// Columns of the rows to read: keys, features, then the label if there is one.
+    /// Columns of the rows to read: keys, features, then the label if it is asked for.
     wanted: Vec<usize>,
-    keys: usize,
+    /// Names of the key columns.
+    keys: Vec<String>,
     /// Whether each feature is text.
     is_text: Vec<bool>,
     has_label: bool,
     shows_steps: bool,
+    /// The classes as texts and as values of the label; what can be asked for.
+    class_names: ArrayRef,
+    classes: ArrayRef,
+    units: ArrayRef,
 }
 
 impl Decider {
@@ -368,105 +380,139 @@ impl Decider {
             is_text.push(feature.is_text);
         }
         wanted.extend(plan.label);
-        let (keys, has_label) = (plan.keys.len(), plan.label.is_some());
-        Ok(Self { policy, schema: Arc::clone(&exec.schema), wanted, keys, is_text, has_label, shows_steps: plan.shows_steps })
+        let keys = plan.keys.iter().map(|at| schema.field(*at).name().clone()).collect();
+        let class_names: ArrayRef = Arc::new(StringArray::from_iter_values(&policy.classes));
+        let classes = cast(&class_names, &plan.label_type)?;
+        let units = Arc::new(StringArray::from_iter_values(policy.units.iter().map(|unit| &unit.name)));
+        let (has_label, shows_steps, schema) = (plan.label.is_some(), plan.shows_steps, Arc::clone(&exec.schema));
+        Ok(Self { policy, schema, wanted, keys, is_text, has_label, shows_steps, class_names, classes, units })
     }
 
     fn decide(&self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let features = self.is_text.iter().enumerate().map(|(at, text)| (Arc::clone(batch.column(self.keys + at)), *text));
+        let keys = self.keys.len();
+        let features = self.is_text.iter().enumerate().map(|(at, text)| (Arc::clone(batch.column(keys + at)), *text));
         let mut answer = Answer::default();
         with_blocks(&features.collect::<Vec<_>>(), |blocks| {
             self.policy.classify(batch.num_rows(), blocks, &Run::default(), |row, decision| {
                 if self.shows_steps {
-                    answer.steps(row, &self.policy, decision);
+                    answer.steps(row, decision);
                 } else {
-                    answer.row(row, &self.policy, decision);
+                    answer.row(decision);
                 }
             })
         })?
         .map_err(|error| named("datum_wise_classify", error))?;
-        let label = self.has_label.then(|| batch.columns().last()).flatten();
-        self.columns(batch, answer, label)
+        let answer = answer.finish();
+        let columns =
+            self.schema.fields().iter().map(|field| self.column(field.name(), batch, &answer)).collect::<Result<_>>()?;
+        let rows = RecordBatchOptions::new().with_row_count(Some(answer.predictions.len()));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &rows)?)
     }
 
-    fn columns(&self, batch: &RecordBatch, mut answer: Answer, label: Option<&ArrayRef>) -> Result<RecordBatch> {
-        let rows = UInt32Array::from(std::mem::take(&mut answer.rows));
-        let mut columns: Vec<ArrayRef> = Vec::new();
-        for key in 0..self.keys {
-            columns.push(if self.shows_steps { take(batch.column(key), &rows, None)? } else { Arc::clone(batch.column(key)) });
+    /// A column of the answer.
+    fn column(&self, name: &str, batch: &RecordBatch, answer: &Finished) -> Result<ArrayRef> {
+        Ok(match name {
+            key if self.keys.iter().any(|other| other == key) => {
+                let at = self.keys.iter().position(|other| other == key).expect("it is one of them");
+                if self.shows_steps { take(batch.column(at), &answer.rows, None)? } else { Arc::clone(batch.column(at)) }
+            }
+            "prediction" => take(&self.classes, &answer.predictions, None)?,
+            "score" => Arc::new(answer.scores.clone()),
+            "step" => Arc::new(answer.counts.clone()),
+            "action" => {
+                let names = StringArray::from(vec!["predict", "ask"]);
+                let asks: UInt32Array = answer.units.iter().map(|unit| Some(u32::from(unit.is_some()))).collect();
+                take(&names, &asks, None)?
+            }
+            "feature" => take(&self.units, &answer.units, None)?,
+            "features" => {
+                let lengths = OffsetBuffer::from_lengths(answer.counts.values().iter().map(|count| *count as usize));
+                let names = take(&self.units, &answer.units, None)?;
+                Arc::new(ListArray::try_new(Arc::new(Field::new_list_field(DataType::Utf8, true)), lengths, names, None)?)
+            }
+            "n_features" => Arc::new(answer.counts.clone()),
+            "cost" => Arc::new(answer.costs.clone()),
+            "correct" => {
+                let label = self.has_label.then(|| batch.columns().last()).flatten();
+                Arc::new(self.correct(label, answer)?)
+            }
+            other => return Err(exec_datafusion_err!("DecideExec has no column {other}")),
+        })
+    }
+
+    /// Whether each prediction is the label; NULL where the label is.
+    fn correct(&self, label: Option<&ArrayRef>, answer: &Finished) -> Result<BooleanArray> {
+        let Some(label) = label else { return Ok(BooleanArray::new_null(answer.predictions.len())) };
+        if label.data_type() == self.classes.data_type() {
+            return Ok(eq(label, &take(&self.classes, &answer.predictions, None)?)?);
         }
-        let prediction = StringArray::from(answer.predictions);
-        let own_type = self.schema.field_with_name("prediction")?.data_type();
-        let predicted = cast(&prediction, own_type)?;
-        let scores: ArrayRef = Arc::new(Float64Array::from(answer.scores));
-        if self.shows_steps {
-            columns.push(Arc::new(Int64Array::from(answer.counts)));
-            columns.push(Arc::new(StringArray::from(answer.actions)));
-            columns.push(Arc::new(StringArray::from(answer.features)));
-            columns.extend([predicted, scores]);
-        } else {
-            columns.push(predicted);
-            columns.push(Arc::new(answer.lists.finish()));
-            columns.push(Arc::new(Int64Array::from(answer.counts)));
-            columns.push(Arc::new(Float64Array::from(answer.costs)));
-            columns.push(scores);
-            columns.push(Arc::new(correct(&prediction, label)?));
-        }
-        Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
+        // Classes are called by their text; a whole number has no decimals there, whatever its type.
+        let label = match kind(label.data_type()) {
+            ColumnKind::Number => cast(&cast(label, &DataType::Float64)?, &DataType::Utf8)?,
+            _ => cast(label, &DataType::Utf8)?,
+        };
+        let (label, classes) = (label.as_string::<i32>(), self.class_names.as_string::<i32>());
+        let is_same = |(row, class): (usize, &u32)| {
+            let value = label.is_valid(row).then(|| label.value(row))?;
+            Some(value.strip_suffix(".0").unwrap_or(value) == classes.value(*class as usize))
+        };
+        Ok(answer.predictions.values().iter().enumerate().map(is_same).collect())
     }
 }
 
-/// Whether each prediction is the label; NULL where the label is.
-fn correct(predictions: &StringArray, label: Option<&ArrayRef>) -> Result<BooleanArray> {
-    let Some(label) = label else { return Ok(BooleanArray::from(vec![None; predictions.len()])) };
-    // Classes are called by their text; a whole number has no decimals there, whatever its type.
-    let label = match kind(label.data_type()) {
-        ColumnKind::Number => cast(&cast(label, &DataType::Float64)?, &DataType::Utf8)?,
-        _ => cast(label, &DataType::Utf8)?,
-    };
-    let label = label.as_string::<i32>();
-    let is_same = |row: usize| {
-        let value = label.is_valid(row).then(|| label.value(row))?;
-        Some(value.strip_suffix(".0").unwrap_or(value) == predictions.value(row))
-    };
-    Ok((0..predictions.len()).map(is_same).collect())
-}
-
-/// The columns of an answer as they grow.
+/// Decisions as they come, by number: names are looked up for a whole batch at once.
 #[derive(Default)]
 struct Answer {
     rows: Vec<u32>,
-    predictions: Vec<Option<String>>,
-    lists: ListBuilder<StringBuilder>,
+    predictions: Vec<Option<u32>>,
+    units: Vec<Option<u32>>,
     counts: Vec<i64>,
     costs: Vec<f64>,
     scores: Vec<f64>,
-    actions: Vec<&'static str>,
-    features: Vec<Option<String>>,
+}
+
+struct Finished {
+    /// The row of each step.
+    rows: UInt32Array,
+    predictions: UInt32Array,
+    /// Of each step, or of each row those that it asked for, one row after the other.
+    units: UInt32Array,
+    counts: Int64Array,
+    costs: Float64Array,
+    scores: Float64Array,
 }
 
 impl Answer {
-    fn row(&mut self, row: usize, policy: &Policy, decision: &pursuit_udfs::datum_wise::Decision) {
-        self.rows.push(row as u32);
-        self.predictions.push(Some(policy.classes[decision.class].clone()));
-        self.lists.append_value(decision.units.iter().map(|unit| Some(policy.units[*unit].name.as_str())));
+    fn row(&mut self, decision: &Decision) {
+        self.predictions.push(Some(decision.class as u32));
+        self.units.extend(decision.units.iter().map(|unit| Some(*unit as u32)));
         self.counts.push(decision.units.len() as i64);
         self.costs.push(decision.cost);
         self.scores.push(decision.score);
     }
 
-    fn steps(&mut self, row: usize, policy: &Policy, decision: &pursuit_udfs::datum_wise::Decision) {
+    fn steps(&mut self, row: usize, decision: &Decision) {
         for (at, step) in decision.steps.iter().enumerate() {
             self.rows.push(row as u32);
             self.counts.push(at as i64 + 1);
             self.scores.push(step.score);
-            let (action, feature, prediction) = match step.action {
-                Action::Ask(unit) => ("ask", Some(policy.units[unit].name.clone()), None),
-                Action::Predict(class) => ("predict", None, Some(policy.classes[class].clone())),
+            let (unit, class) = match step.action {
+                Action::Ask(unit) => (Some(unit as u32), None),
+                Action::Predict(class) => (None, Some(class as u32)),
             };
-            self.actions.push(action);
-            self.features.push(feature);
-            self.predictions.push(prediction);
+            self.units.push(unit);
+            self.predictions.push(class);
+        }
+    }
+
+    fn finish(self) -> Finished {
+        Finished {
+            rows: self.rows.into(),
+            predictions: self.predictions.into(),
+            units: self.units.into(),
+            counts: self.counts.into(),
+            costs: self.costs.into(),
+            scores: self.scores.into(),
         }
     }
 }

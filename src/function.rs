@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::AsArray;
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::common::{TableReference, plan_err};
 use datafusion::datasource::{ViewTable, provider_as_source};
@@ -18,6 +17,7 @@ use crate::classify;
 use crate::engine::Registry;
 use crate::error::named;
 use crate::expand::expand;
+use crate::option_table;
 use crate::progress::Progress;
 use crate::table::SelectTable;
 
@@ -80,12 +80,17 @@ impl TableFunctionImpl for SelectFunction {
             }
             Ok(found)
         };
-        let groups = relation("groups")?;
+        let tables: Vec<_> =
+            self.spec.all_options().into_iter().filter_map(|option| Some((option.name, option.table?))).collect();
+        let tables =
+            tables.into_iter().map(|(option, shape)| Ok((option, shape, relation(option)?))).collect::<Result<Vec<_>>>()?;
         let policy = if takes_relation(&self.spec, "policy") { relation("policy")? } else { None };
         let held_out = self.spec.table.map(|(option, _)| relation(option)).transpose()?.flatten();
         let features = planned.iter().find(|(name, _)| name == "features").map(|(_, plan)| plan.clone());
-        if let Some(groups) = groups {
-            settings.insert("groups".into(), self.read_groups(groups, args.session())?);
+        for (option, shape, table) in tables {
+            if let Some(table) = table {
+                settings.insert(option.into(), option_table::read(name, option, shape, table, args.session())?);
+            }
         }
         if let Some(decides) = classify::asked(&self.spec, &settings).map_err(|error| named(name, error))? {
             let tables = classify::Tables { first: plan, name: table, test: held_out, policy, features };
@@ -109,10 +114,10 @@ impl TableFunctionImpl for SelectFunction {
     }
 }
 
-/// Options that can be tables: of groups, of features, the second table of those that take one, and a policy.
+/// Options that can be tables: those of a shape that a table has, features, the second table of those that take one, and a policy.
 pub(crate) fn takes_relation(spec: &Spec, option: &str) -> bool {
     let is_own = |name: &str| (spec.options)().iter().any(|option| option.name == name);
-    option == "groups"
+    spec.all_options().iter().any(|other| other.name == option && other.table.is_some())
         || option == "features"
         || spec.table.is_some_and(|(table, _)| table == option)
         || (option == "policy" && is_own("policy"))
@@ -210,42 +215,6 @@ impl SelectFunction {
         let list =
             if names.is_empty() { " there are no tables yet".to_string() } else { format!(" tables are {}", name_list(&names)) };
         self.error(format!("no table or view named `{name}`{hint}{list}"))
-    }
-
-    /// A table of `feature, feature_group` as a map. It names the units, which planning must know, so it is read now.
-    fn read_groups(&self, table: LogicalPlan, session: &dyn Session) -> Result<Value> {
-        let columns = ["feature", "feature_group"];
-        if let Some(missing) = columns.iter().find(|column| table.schema().index_of_column_by_name(None, column).is_none()) {
-            return Err(self.error(format!(
-                "the table given as `groups` has no column `{missing}`; it must have feature and feature_group"
-            )));
-        }
-        let plan = LogicalPlanBuilder::from(table).project(columns.map(datafusion::prelude::ident))?.build()?;
-        let read = || async {
-            let plan = session.create_physical_plan(&plan).await?;
-            datafusion::physical_plan::collect(plan, session.task_ctx()).await
-        };
-        let batches = std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-                runtime.block_on(read())
-            });
-            waiting.join().unwrap_or_else(|_| plan_err!("{}: reading `groups` failed", self.spec.name))
-        })?;
-        let mut groups = Settings::new();
-        for batch in batches {
-            let text =
-                |at: usize| datafusion::arrow::compute::cast(batch.column(at), &datafusion::arrow::datatypes::DataType::Utf8);
-            let (features, names) = (text(0)?, text(1)?);
-            for (feature, name) in features.as_string::<i32>().iter().zip(names.as_string::<i32>()) {
-                let (Some(feature), Some(name)) = (feature, name) else { continue };
-                let members = groups.entry(name).or_insert_with(|| Value::Array(Vec::new()));
-                if let Value::Array(members) = members {
-                    members.push(Value::from(feature));
-                }
-            }
-        }
-        Ok(Value::Object(groups))
     }
 }
 

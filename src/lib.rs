@@ -31,6 +31,7 @@ mod exec;
 mod expand;
 mod function;
 mod gram;
+mod option_table;
 mod pass;
 mod planner;
 mod progress;

@@ -70,7 +70,7 @@ pub use math::tiles::Tiles;
 #[doc(hidden)]
 pub use models::metric::Metric;
 pub use moments::{Gram, Moments};
-pub use options::{Check, Count, OptionSpec, OptionType, Options, Settings};
+pub use options::{Check, Count, OptionSpec, OptionType, Options, Settings, TableShape};
 pub use pass::Pass;
 pub use problem::{
     Block, Class, Data, DesignColumn, Feature, Label, LabelKind, LeftOut, NO_LEVEL, Numbers, Plan, Problem, Seen, Unit,

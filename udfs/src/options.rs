@@ -18,10 +18,34 @@ pub struct OptionSpec {
     pub name: &'static str,
     /// The kind of value it takes: `number`, `text`, `list of text`, …
     pub kind: &'static str,
+    /// What a table looks like that can be given instead.
+    pub table: Option<TableShape>,
     pub default: String,
     /// The values it accepts, in words.
     pub allowed: String,
     pub description: String,
+}
+
+/// A table that can stand for a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableShape {
+    /// Features, and the list that each belongs to.
+    Lists,
+    /// Features, and a number of each.
+    Numbers,
+    /// Features that belong to each other.
+    Pairs,
+}
+
+impl TableShape {
+    /// What its columns are called; `None`: whatever they are.
+    pub fn columns(self) -> Option<[&'static str; 2]> {
+        match self {
+            TableShape::Lists => Some(["feature", "feature_group"]),
+            TableShape::Numbers => Some(["feature", "cost"]),
+            TableShape::Pairs => None,
+        }
+    }
 }
 
 /// A struct whose fields are options.
@@ -37,6 +61,8 @@ pub trait OptionType: Sized {
     const KIND: &'static str;
     /// What a list of it is called.
     const LIST: &'static str = "list";
+    /// What a table looks like that can be given instead.
+    const TABLE: Option<TableShape> = None;
 
     /// The accepted values in words, where the type itself limits them.
     fn allowed() -> String {
@@ -110,7 +136,12 @@ pub fn parse_checked<T: OptionType>(name: &str, value: &Value, check: Option<Che
     if let Some(check) = check
         && !check.holds(value)
     {
-        return Err(must_be(&check.to_string()));
+        // Of a map only what is wrong: a table of prices may be long.
+        let wrong = value.as_object().and_then(|items| items.iter().find(|(_, item)| !check.holds(item)));
+        return Err(match wrong {
+            Some((key, item)) => Error::call(format!("`{name}` must be {check}, got {} for `{key}`", show(item))),
+            None => must_be(&check.to_string()),
+        });
     }
     parsed.ok_or_else(|| must_be(&if T::allowed().is_empty() { format!("a {}", T::KIND) } else { T::allowed() }))
 }
@@ -202,6 +233,7 @@ impl<T: OptionType> OptionType for Vec<T> {
 /// Group name → its columns.
 impl OptionType for BTreeMap<String, Vec<String>> {
     const KIND: &'static str = "map of lists, or a table with columns feature and feature_group";
+    const TABLE: Option<TableShape> = Some(TableShape::Lists);
     fn parse(value: &Value) -> Option<Self> {
         value.as_object()?.iter().map(|(name, columns)| Some((name.clone(), Vec::parse(columns)?))).collect()
     }
@@ -212,7 +244,8 @@ impl OptionType for BTreeMap<String, Vec<String>> {
 
 /// Name → number.
 impl OptionType for BTreeMap<String, f64> {
-    const KIND: &'static str = "map of numbers";
+    const KIND: &'static str = "map of numbers, or a table with columns feature and cost";
+    const TABLE: Option<TableShape> = Some(TableShape::Numbers);
     fn parse(value: &Value) -> Option<Self> {
         value.as_object()?.iter().map(|(name, number)| Some((name.clone(), f64::parse(number)?))).collect()
     }
@@ -226,7 +259,8 @@ impl OptionType for BTreeMap<String, f64> {
 pub struct Lists(pub BTreeMap<String, Vec<String>>);
 
 impl OptionType for Lists {
-    const KIND: &'static str = "map of lists";
+    const KIND: &'static str = "map of lists, or a table with columns feature and feature_group";
+    const TABLE: Option<TableShape> = Some(TableShape::Lists);
     fn parse(value: &Value) -> Option<Self> {
         BTreeMap::parse(value).map(Self)
     }
@@ -240,9 +274,10 @@ impl OptionType for Lists {
 pub struct Pairs(pub Vec<(String, String)>);
 
 impl OptionType for Pairs {
-    const KIND: &'static str = "list of pairs";
+    const KIND: &'static str = "list of pairs, or a table of two columns";
+    const TABLE: Option<TableShape> = Some(TableShape::Pairs);
     fn allowed() -> String {
-        "a list of pairs of names, or a map from names to lists of names".into()
+        "a list of pairs of names, a map from names to lists of names, or a table of two columns".into()
     }
     fn parse(value: &Value) -> Option<Self> {
         if let Some(lists) = value.as_object() {
@@ -374,6 +409,7 @@ macro_rules! options {
                     $crate::OptionSpec {
                         name: stringify!($field),
                         kind: <$ty as $crate::OptionType>::KIND,
+                        table: <$ty as $crate::OptionType>::TABLE,
                         default: $crate::OptionType::print(&default),
                         allowed,
                         description: $crate::selector::paragraph(&[$($doc),*]),

@@ -82,6 +82,7 @@ impl Spec {
         let table = table.map(|(name, description)| OptionSpec {
             name,
             kind: "table",
+            table: None,
             default: "NULL".into(),
             allowed: String::new(),
             description: description.into(),

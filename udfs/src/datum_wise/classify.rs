@@ -1,4 +1,5 @@
-use crate::datum_wise::policy::{Decision, Policy, Walk};
+use crate::datum_wise::policy::{Decision, Policy};
+use crate::datum_wise::walk::Walk;
 use crate::problem::{Block, Feature, NO_LEVEL, is_value};
 use crate::rows::Coding;
 use crate::{Result, Run};
@@ -75,12 +76,12 @@ impl Policy {
             }
         };
         let sources: Vec<Source<'_>> = self.columns.iter().map(source).collect();
-        let (mut walk, mut decision) = (Walk::default(), Decision::default());
+        let (opening, mut walk, mut decision) = (self.opening(), Walk::default(), Decision::default());
         for row in 0..rows {
             if row % 1024 == 0 {
                 run.check()?;
             }
-            self.decide(&mut walk, |column| sources[column].value(row), &mut decision);
+            self.decide(&opening, &mut walk, |column| sources[column].value(row), &mut decision);
             receive(row, &decision);
         }
         Ok(())

@@ -5,10 +5,14 @@ mod classify;
 mod memo;
 mod options;
 mod policy;
+mod regress;
 mod rewards;
+mod rollouts;
 mod sample;
+mod states;
 mod table;
 mod train;
+mod walk;
 
 pub use options::Asking;
 pub use policy::{Action, Decision, Policy, PolicyColumn, PolicyUnit, Step, Weights};
@@ -17,8 +21,8 @@ pub use table::{POLICY_COLUMNS, PolicyRow};
 pub use train::Training;
 
 use crate::{Label, Problem, Result, Rows, Run};
-use policy::Walk;
 use sample::Sample;
+use walk::Walk;
 
 impl Policy {
     /// Decides the rows that a policy was trained on, or others measured against them. The unit of each of the policy's columns is looked up by name.
@@ -30,9 +34,9 @@ impl Policy {
             (0..rows.design.len()).find(fits).expect("the policy was trained on these columns")
         };
         let columns: Vec<usize> = self.columns.iter().map(find).collect();
-        let (mut walk, mut decision) = (Walk::default(), Decision::default());
+        let (opening, mut walk, mut decision) = (self.opening(), Walk::default(), Decision::default());
         for row in 0..rows.rows() {
-            self.decide(&mut walk, |column| rows.columns[columns[column]][row], &mut decision);
+            self.decide(&opening, &mut walk, |column| rows.columns[columns[column]][row], &mut decision);
             receive(row, &decision);
         }
     }

@@ -1,6 +1,7 @@
 use std::ops::Range;
 
-use crate::datum_wise::rewards::{Bits, Rewards, has, insert, words};
+use crate::datum_wise::rewards::Rewards;
+use crate::datum_wise::walk::{Walk, starts};
 use crate::rows::Coding;
 
 /// A learned policy: what to do next with a row of which some units are known. It scores every action, a class or a unit,
@@ -45,18 +46,23 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Adds to `scores` what becoming known of a unit changes, given its values.
-    pub(crate) fn learn(&self, unit: usize, columns: Range<usize>, value: impl Fn(usize) -> f64, scores: &mut [f64]) {
-        let add = |scores: &mut [f64], factor: f64, weights: &[f64]| {
-            scores.iter_mut().zip(weights).for_each(|(score, weight)| *score += factor * weight);
+    pub(crate) fn mean(all: &[&Weights]) -> Self {
+        let mean = |of: fn(&Weights) -> &[f64]| -> Vec<f64> {
+            (0..of(all[0]).len()).map(|at| all.iter().map(|weights| of(weights)[at]).sum::<f64>() / all.len() as f64).collect()
         };
-        add(scores, 1.0, &self.known[unit * self.actions..][..self.actions]);
-        for column in columns {
-            let value = value(column);
-            if value != 0.0 {
-                add(scores, value, &self.values[column * self.actions..][..self.actions]);
-            }
-        }
+        Self { actions: all[0].actions, start: mean(|w| &w.start), known: mean(|w| &w.known), values: mean(|w| &w.values) }
+    }
+
+    /// What becoming known of a unit adds to the scores, given its values: lists of weights, and what to multiply each by.
+    pub(crate) fn changes(
+        &self,
+        unit: usize,
+        columns: Range<usize>,
+        value: impl Fn(usize) -> f64,
+    ) -> impl Iterator<Item = (f64, &[f64])> {
+        let known = (1.0, &self.known[unit * self.actions..][..self.actions]);
+        let of_column = move |column: usize| (value(column), &self.values[column * self.actions..][..self.actions]);
+        std::iter::once(known).chain(columns.map(of_column).filter(|(value, _)| *value != 0.0))
     }
 }
 
@@ -65,40 +71,6 @@ impl Weights {
 pub enum Action {
     Predict(usize),
     Ask(usize),
-}
-
-/// The best action by `scores`, and its score less its price. Ties go to a class before a unit, then to the lower index.
-pub(crate) fn best(rewards: &Rewards, scores: &[f64], known: &[u64], count: usize) -> (Action, f64) {
-    let (classes, units) = scores.split_at(rewards.classes);
-    let mut top = (Action::Predict(0), f64::NEG_INFINITY);
-    for (class, score) in classes.iter().enumerate() {
-        if *score > top.1 {
-            top = (Action::Predict(class), *score);
-        }
-    }
-    if !rewards.has_budget(count) {
-        return top;
-    }
-    if rewards.is_plain() {
-        for (unit, (score, price)) in units.iter().zip(&rewards.prices).enumerate() {
-            if score - price > top.1 && !has(known, unit) {
-                top = (Action::Ask(unit), score - price);
-            }
-        }
-        return top;
-    }
-    for (unit, score) in units.iter().enumerate() {
-        // The price is looked at only where it can matter.
-        if has(known, unit) {
-            continue;
-        }
-        if let Some(price) = rewards.price(unit, known)
-            && score - price > top.1
-        {
-            top = (Action::Ask(unit), score - price);
-        }
-    }
-    top
 }
 
 /// One step of a row's way.
@@ -122,30 +94,36 @@ pub struct Decision {
     pub score: f64,
 }
 
-/// Scratch for walking many rows.
-#[derive(Debug, Default)]
-pub(crate) struct Walk {
-    scores: Vec<f64>,
-    known: Bits,
+/// The scores that every row begins with, and its first step unless that depends on what is given.
+pub(crate) struct Opening {
+    start: Vec<f64>,
+    first: Option<(Action, f64)>,
 }
 
 impl Policy {
+    /// Where every row begins.
+    pub(crate) fn opening(&self) -> Opening {
+        let start = starts(&self.rewards, &self.weights.start);
+        let mut walk = Walk::default();
+        walk.start(&self.rewards, &start);
+        let first = self.given.is_empty().then(|| walk.best(&self.rewards));
+        Opening { start, first }
+    }
+
     /// Decides a row, of which `value` knows the policy's columns. Only the values that are asked for are looked at.
-    pub(crate) fn decide(&self, walk: &mut Walk, value: impl Fn(usize) -> f64, decision: &mut Decision) {
+    pub(crate) fn decide(&self, opening: &Opening, walk: &mut Walk, value: impl Fn(usize) -> f64, decision: &mut Decision) {
         decision.steps.clear();
         decision.units.clear();
         decision.cost = 0.0;
-        walk.scores.clear();
-        walk.scores.extend(&self.weights.start);
-        walk.known.clear();
-        walk.known.resize(words(self.units.len()), 0);
+        walk.start(&self.rewards, &opening.start);
         for unit in &self.given {
             decision.cost += self.rewards.price(*unit, &walk.known).unwrap_or(self.rewards.prices[*unit]);
             self.ask(*unit, walk, &value, decision);
         }
+        let mut first = opening.first;
         loop {
             // What is given does not count against the budget's end, only against its size.
-            let (action, score) = best(&self.rewards, &walk.scores, &walk.known, decision.units.len());
+            let (action, score) = first.take().unwrap_or_else(|| walk.best(&self.rewards));
             decision.steps.push(Step { action, score });
             match action {
                 Action::Ask(unit) => {
@@ -161,8 +139,7 @@ impl Policy {
     }
 
     fn ask(&self, unit: usize, walk: &mut Walk, value: &impl Fn(usize) -> f64, decision: &mut Decision) {
-        insert(&mut walk.known, unit);
-        self.weights.learn(unit, self.units[unit].columns.clone(), value, &mut walk.scores);
+        walk.learn(&self.rewards, unit, self.weights.changes(unit, self.units[unit].columns.clone(), value));
         decision.units.push(unit);
     }
 }
