@@ -1,5 +1,7 @@
 use std::collections::BTreeMap;
 
+use rayon::prelude::*;
+
 use crate::Result;
 use crate::common::Nulls;
 use crate::moments::CONSTANT;
@@ -183,21 +185,32 @@ impl RowsBuilder {
         let (label, targets, labels) = self.finish_label(&seen)?;
         let weights = self.weights;
         let plan = self.plan;
-        let (mut design, mut origins, mut columns) = (Vec::new(), Vec::new(), Vec::new());
-        for (feature, raw) in self.features.into_iter().enumerate() {
+        let finish = |(feature, raw): (usize, Raw)| -> Result<_> {
             let null = raw.missing();
-            seen.missing[feature] = null[..own].iter().filter(|null| **null).count() as u64;
+            let missing = null[..own].iter().filter(|null| **null).count() as u64;
             let is_number = matches!(raw, Raw::Numbers(_));
+            let mut columns = Vec::new();
             for (coding, mut column) in raw.into_columns(&plan, feature)? {
-                origins.push(Origin { coding, mean: centre(&mut column, own, &weights) });
-                columns.push(column);
-                design.push(DesignColumn { feature, is_number });
+                let origin = Origin { coding, mean: centre(&mut column, own, &weights) };
+                columns.push((DesignColumn { feature, is_number }, origin, column));
             }
-            if plan.nulls == Nulls::Indicator && seen.missing[feature] > 0 {
+            if plan.nulls == Nulls::Indicator && missing > 0 {
                 let mut flags: Vec<f64> = null.iter().map(|null| f64::from(*null)).collect();
-                origins.push(Origin { coding: Coding::Missing, mean: centre(&mut flags, own, &weights) });
-                columns.push(flags);
-                design.push(DesignColumn { feature, is_number: false });
+                let origin = Origin { coding: Coding::Missing, mean: centre(&mut flags, own, &weights) };
+                columns.push((DesignColumn { feature, is_number: false }, origin, flags));
+            }
+            Ok((missing, columns))
+        };
+        let finished: Vec<Result<_>> = self.features.into_par_iter().enumerate().map(finish).collect();
+        let (mut design, mut origins, mut columns) = (Vec::new(), Vec::new(), Vec::new());
+        // In order, so that of several mistakes the first is named.
+        for (feature, finished) in finished.into_iter().enumerate() {
+            let (missing, own_columns) = finished?;
+            seen.missing[feature] = missing;
+            for (place, origin, column) in own_columns {
+                design.push(place);
+                origins.push(origin);
+                columns.push(column);
             }
         }
         let mut labels = labels;

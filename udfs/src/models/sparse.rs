@@ -205,6 +205,11 @@ impl Sparse {
         for k in blocks.start * BLOCK..self.base.len().min(blocks.end * BLOCK) {
             add::<V, FMA>(&mut of_base, self.base[k], lanes(&weights[k * width + from..]));
         }
+        for row in rows {
+            let blocks = self.base.len().div_ceil(BLOCK) + 1;
+            prefetch(&self.starts[*row as usize..][..1]);
+            prefetch(&self.marks[*row as usize * blocks..][..blocks]);
+        }
         for (i, row) in rows.iter().enumerate() {
             if let Some(next) = rows.get(i + AHEAD) {
                 let (columns, values) = self.entries(*next as usize, blocks.clone());
