@@ -10,6 +10,4 @@
 # DIRECTORY holds {mnist,isolet}_{train,test}.parquet, mice_protein.parquet and coil20.parquet: numbers, and a column `label`.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-[ -d "$here/.venv" ] || python3 -m venv "$here/.venv"
-"$here/.venv/bin/python" -c 'import jax, pyarrow' 2>/dev/null || "$here/.venv/bin/pip" install --quiet numpy pyarrow jax
-exec "$here/.venv/bin/python" "$here/attention.py" "$@"
+exec "$here/python" "$here/attention.py" "$@"

@@ -5,10 +5,7 @@
 #     benches/ngp.sh BOSTON.parquet MNIST_TRAIN.parquet MNIST_TEST.parquet     also those; the label is the last column
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-python=${PYTHON:-$here/.venv/bin/python}
-[ -x "$python" ] || python3 -m venv "$here/.venv"
-# The environment may be another script's, with fewer packages.
-"$python" -c 'import numpy, scipy, pyarrow' 2>/dev/null || "$python" -m pip install --quiet numpy scipy pyarrow
+python=$here/python
 ngp() { cargo bench --quiet --manifest-path "$here/Cargo.toml" --bench ngp -- "$@"; }
 flat() { "$python" - "$@" <<'PY'
 import sys, numpy as np, pyarrow.parquet as pq

@@ -5,5 +5,4 @@
 #     benches/peers.sh FILE.parquet LABEL K     a file of yours, label as a number
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-[ -d "$here/.venv" ] || { python3 -m venv "$here/.venv" && "$here/.venv/bin/pip" install --quiet numpy pyarrow scikit-learn; }
-exec "$here/.venv/bin/python" "$here/peers.py" "$@"
+exec "$here/python" "$here/peers.py" "$@"

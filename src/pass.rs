@@ -24,7 +24,7 @@ const FIRST_ROWS: usize = 65_536;
 const FIRST_BYTES: usize = 64 << 20;
 const FIRST_ROWS_MIN: usize = 1024;
 /// Batches of a partition that may wait.
-const WAITING: usize = 2;
+const WAITING: usize = 4;
 
 impl SelectExec {
     /// Reads all partitions at once, takes their batches in turn, and hands them to the selector. Returns the answer's columns.

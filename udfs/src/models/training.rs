@@ -10,7 +10,7 @@ options! {
         hidden: Vec<usize> = vec![67], Check::Between(1.0, 4096.0);
         /// Passes over the rows in all. NULL: 20, but at least 48 steps for each round and at most 20000 steps in all.
         epochs: Option<usize> = None, Check::Between(1.0, 1000000.0);
-        /// Rows in a step, but no more than an eighth of the table. NULL: 128; in one pass as many as leave 200 steps a round.
+        /// Rows in a step, but no more than an eighth of the table. NULL: 128; in one pass as many as leave 200 steps a round, but at most 256.
         batch_rows: Option<usize> = None, Check::Between(1.0, 1000000.0);
         /// Size of a step of the network's weights.
         learning_rate: f64 = 0.001, Check::Between(1e-9, 10.0);

@@ -21,7 +21,7 @@ use crate::{
 /// Steps that a round should have; the batches are as large as that allows.
 const ROUND_STEPS: usize = 200;
 const BATCH_MIN: usize = 32;
-const BATCH_MAX: usize = 2048;
+const BATCH_MAX: usize = 256;
 /// Rows turned over at a time, so that what is being turned stays in cache.
 const BAND: usize = 128;
 /// Rows between the one that is moved and the one whose place is asked of the memory.
