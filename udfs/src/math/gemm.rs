@@ -1,19 +1,59 @@
 //! Products of small f32 matrices, for networks: a mini-batch against a layer's weights, forward and backward.
 //!
 //! They multiply single values of the left matrix, which is read along rows or along columns, with rows of the right one, whose width is a
-//! multiple of [`LANES`]. Six rows by sixteen columns of sums stay in registers. Rows of the left matrix may lie anywhere: the rows of a
+//! multiple of [`LANES`]. Six rows by sixteen columns of sums stay in registers, or three by twenty-four. Rows of the left matrix may lie anywhere: the rows of a
 //! batch are read where they are, without being copied together first.
+
+use std::ops::Range;
 
 /// Widths of right-hand matrices are multiples of this.
 pub(crate) const LANES: usize = 8;
-/// Steps of the inner sum taken at a time: that many rows of sixteen columns stay in a first-level cache.
-const DEPTH: usize = 256;
+/// What a vector register holds.
+type Lanes = [f32; LANES];
+/// Steps of the inner sum taken at a time: that many rows of two or three registers stay in a first-level cache.
+const DEPTH: usize = 160;
+/// Rows of sums of one register each that fill the registers.
+const HEIGHT_MAX: usize = 12;
+/// Rows of a transposed product taken at a time.
+const ROWS: usize = 64;
 /// Values of a matrix that is too large for a cache.
 const FAR: usize = 1 << 18;
 
 /// The next multiple of [`LANES`].
 pub(crate) fn padded(width: usize) -> usize {
     width.next_multiple_of(LANES)
+}
+
+/// Calls a kernel for a number of rows and of registers that are known only now.
+macro_rules! tile {
+    ($kernel:ident, $height:expr, $vectors:expr, $arguments:tt) => {
+        match ($height, $vectors) {
+            (3, 3) => tile!($kernel, 3, 3, $arguments;),
+            (2, 3) => tile!($kernel, 2, 3, $arguments;),
+            (_, 3) => tile!($kernel, 1, 3, $arguments;),
+            (6, 2) => tile!($kernel, 6, 2, $arguments;),
+            (5, 2) => tile!($kernel, 5, 2, $arguments;),
+            (4, 2) => tile!($kernel, 4, 2, $arguments;),
+            (3, 2) => tile!($kernel, 3, 2, $arguments;),
+            (2, 2) => tile!($kernel, 2, 2, $arguments;),
+            (_, 2) => tile!($kernel, 1, 2, $arguments;),
+            (12, _) => tile!($kernel, 12, 1, $arguments;),
+            (11, _) => tile!($kernel, 11, 1, $arguments;),
+            (10, _) => tile!($kernel, 10, 1, $arguments;),
+            (9, _) => tile!($kernel, 9, 1, $arguments;),
+            (8, _) => tile!($kernel, 8, 1, $arguments;),
+            (7, _) => tile!($kernel, 7, 1, $arguments;),
+            (6, _) => tile!($kernel, 6, 1, $arguments;),
+            (5, _) => tile!($kernel, 5, 1, $arguments;),
+            (4, _) => tile!($kernel, 4, 1, $arguments;),
+            (3, _) => tile!($kernel, 3, 1, $arguments;),
+            (2, _) => tile!($kernel, 2, 1, $arguments;),
+            _ => tile!($kernel, 1, 1, $arguments;),
+        }
+    };
+    ($kernel:ident, $height:literal, $vectors:literal, ($($argument:expr),*);) => {
+        $kernel::<$height, $vectors, FMA>($($argument),*)
+    };
 }
 
 /// Some rows of a matrix, in any order: row `i` begins at `values[rows[i] * stride]`.
@@ -47,9 +87,9 @@ pub(crate) fn add_product<const FMA: bool>(c: &mut [f32], width: usize, a: Picke
     // Plain loops and no closures: what is not inlined here would be compiled without wide registers.
     for from in (0..depth).step_by(DEPTH) {
         let depth = DEPTH.min(depth - from);
-        for (column, wide) in columns(width) {
-            for (row, height) in blocks(rows, wide) {
-                let mut left = [std::ptr::null(); 12];
+        for (column, vectors) in lots(width) {
+            for (row, height) in blocks(rows, vectors) {
+                let mut left = [std::ptr::null(); HEIGHT_MAX];
                 if column == 0 && is_far {
                     for next in row + height..rows.min(row + 2 * height) {
                         prefetch(&a.values[a.rows[next] as usize * a.stride + from..][..depth]);
@@ -60,115 +100,94 @@ pub(crate) fn add_product<const FMA: bool>(c: &mut [f32], width: usize, a: Picke
                 }
                 let (c, b) = (c[row * width + column..].as_mut_ptr(), b[from * width + column..].as_ptr());
                 // SAFETY: the assertions above and `Picked::row` bound every row, column and step that the kernel touches.
-                unsafe {
-                    match (height, wide) {
-                        (6, true) => along_rows::<6, 16, FMA>(c, &left, b, width, depth),
-                        (5, true) => along_rows::<5, 16, FMA>(c, &left, b, width, depth),
-                        (4, true) => along_rows::<4, 16, FMA>(c, &left, b, width, depth),
-                        (3, true) => along_rows::<3, 16, FMA>(c, &left, b, width, depth),
-                        (2, true) => along_rows::<2, 16, FMA>(c, &left, b, width, depth),
-                        (_, true) => along_rows::<1, 16, FMA>(c, &left, b, width, depth),
-                        (12, false) => along_rows::<12, 8, FMA>(c, &left, b, width, depth),
-                        (11, false) => along_rows::<11, 8, FMA>(c, &left, b, width, depth),
-                        (10, false) => along_rows::<10, 8, FMA>(c, &left, b, width, depth),
-                        (9, false) => along_rows::<9, 8, FMA>(c, &left, b, width, depth),
-                        (8, false) => along_rows::<8, 8, FMA>(c, &left, b, width, depth),
-                        (7, false) => along_rows::<7, 8, FMA>(c, &left, b, width, depth),
-                        (6, false) => along_rows::<6, 8, FMA>(c, &left, b, width, depth),
-                        (5, false) => along_rows::<5, 8, FMA>(c, &left, b, width, depth),
-                        (4, false) => along_rows::<4, 8, FMA>(c, &left, b, width, depth),
-                        (3, false) => along_rows::<3, 8, FMA>(c, &left, b, width, depth),
-                        (2, false) => along_rows::<2, 8, FMA>(c, &left, b, width, depth),
-                        (_, false) => along_rows::<1, 8, FMA>(c, &left, b, width, depth),
-                    }
-                }
+                unsafe { tile!(along_rows, height, vectors, (c, &left, b, width, depth)) }
             }
         }
     }
 }
 
-/// `c[i][j] += Σ_k a[k][from + i] · b[k][j]` for `i < count`, `j < width`, and every row `k` of `a`: the product with the transpose.
+/// `c[i][j] = Σ_k a[k][from + i] · b[k][j]` for some columns `from + i` of `a`, `j < width`, and every row `k`: the product with the transpose.
+/// `adds`: it is added to what `c` has. Meanwhile the memory is asked for the same columns of the rows `coming`.
 #[inline(always)]
-pub(crate) fn add_transposed_product<const FMA: bool>(
+pub(crate) fn transposed_product<const FMA: bool>(
     c: &mut [f32],
     width: usize,
     a: Picked<'_>,
-    from: usize,
-    count: usize,
+    columns: Range<usize>,
     b: &[f32],
-    starts: &mut Vec<*const f32>,
+    adds: bool,
+    coming: &[u32],
 ) {
-    let depth = a.rows.len();
-    if count == 0 || depth == 0 {
+    let (depth, from, count) = (a.rows.len(), columns.start, columns.len());
+    assert!(width.is_multiple_of(LANES) && c.len() >= count * width && b.len() >= depth * width);
+    if depth == 0 && !adds {
+        c[..count * width].fill(0.0);
+    }
+    if count == 0 {
         return;
     }
-    assert!(width.is_multiple_of(LANES) && c.len() >= count * width && b.len() >= depth * width);
-    starts.clear();
-    starts.extend((0..depth).map(|row| a.row(row, from + count).wrapping_add(from)));
-    for (column, wide) in columns(width) {
-        for (row, height) in blocks(count, wide) {
-            let (c, b) = (c[row * width + column..].as_mut_ptr(), b[column..].as_ptr());
-            // SAFETY: as above; every start has `count` values behind it.
-            unsafe {
-                match (height, wide) {
-                    (6, true) => along_columns::<6, 16, FMA>(c, starts, row, b, width),
-                    (5, true) => along_columns::<5, 16, FMA>(c, starts, row, b, width),
-                    (4, true) => along_columns::<4, 16, FMA>(c, starts, row, b, width),
-                    (3, true) => along_columns::<3, 16, FMA>(c, starts, row, b, width),
-                    (2, true) => along_columns::<2, 16, FMA>(c, starts, row, b, width),
-                    (_, true) => along_columns::<1, 16, FMA>(c, starts, row, b, width),
-                    (12, false) => along_columns::<12, 8, FMA>(c, starts, row, b, width),
-                    (11, false) => along_columns::<11, 8, FMA>(c, starts, row, b, width),
-                    (10, false) => along_columns::<10, 8, FMA>(c, starts, row, b, width),
-                    (9, false) => along_columns::<9, 8, FMA>(c, starts, row, b, width),
-                    (8, false) => along_columns::<8, 8, FMA>(c, starts, row, b, width),
-                    (7, false) => along_columns::<7, 8, FMA>(c, starts, row, b, width),
-                    (6, false) => along_columns::<6, 8, FMA>(c, starts, row, b, width),
-                    (5, false) => along_columns::<5, 8, FMA>(c, starts, row, b, width),
-                    (4, false) => along_columns::<4, 8, FMA>(c, starts, row, b, width),
-                    (3, false) => along_columns::<3, 8, FMA>(c, starts, row, b, width),
-                    (2, false) => along_columns::<2, 8, FMA>(c, starts, row, b, width),
-                    (_, false) => along_columns::<1, 8, FMA>(c, starts, row, b, width),
+    let mut coming = coming.iter();
+    for first in (0..depth).step_by(ROWS) {
+        let rows = ROWS.min(depth - first);
+        let mut starts = [std::ptr::null(); ROWS];
+        for k in 0..rows {
+            starts[k] = a.row(first + k, columns.end).wrapping_add(from);
+        }
+        for (column, vectors) in lots(width) {
+            for (row, height) in blocks(count, vectors) {
+                // A few at a time, because more requests would keep the kernel waiting.
+                for row in coming.by_ref().take(2) {
+                    prefetch(&a.values[*row as usize * a.stride + from..][..count]);
                 }
+                let (c, b) = (c[row * width + column..].as_mut_ptr(), b[first * width + column..].as_ptr());
+                // SAFETY: as above; every start has `count` values behind it.
+                unsafe { tile!(along_columns, height, vectors, (c, &starts[..rows], row, b, width, adds || first > 0)) }
             }
         }
     }
 }
 
-/// Columns sixteen at a time, and eight in the end: where each lot begins, and whether it is a wide one.
+/// Columns by registers: where each lot begins, and how many registers it has. Two, and once three where two do not divide the width: one
+/// alone would spend more time on reading than on multiplying.
 #[inline(always)]
-fn columns(width: usize) -> impl Iterator<Item = (usize, bool)> {
-    (0..width).step_by(2 * LANES).map(move |column| (column, width - column >= 2 * LANES))
+fn lots(width: usize) -> impl Iterator<Item = (usize, usize)> {
+    let vectors = width / LANES;
+    let first = if vectors % 2 == 1 { vectors.min(3) } else { 2 };
+    std::iter::once((0, first)).chain((first..vectors).step_by(2).map(|vector| (vector * LANES, 2)))
 }
 
-/// Rows in blocks of six, of narrow columns twelve, or of fewer where that leaves no small rest: where each begins, and how many it has.
+/// Rows in blocks whose sums fill the registers, or of fewer where that leaves no small rest: where each begins, and how many it has.
 #[inline(always)]
-fn blocks(rows: usize, wide: bool) -> impl Iterator<Item = (usize, usize)> {
-    let blocks = rows.div_ceil(if wide { 6 } else { 12 });
+fn blocks(rows: usize, vectors: usize) -> impl Iterator<Item = (usize, usize)> {
+    let blocks = rows.div_ceil(match vectors {
+        3 => 3,
+        2 => 6,
+        _ => HEIGHT_MAX,
+    });
     let (small, large) = (rows / blocks, rows % blocks);
     (0..blocks).map(move |block| (block * small + block.min(large), small + usize::from(block < large)))
 }
 
-/// `M` rows by `N` columns of sums in registers, along rows of the left matrix.
+/// `M` rows by `V` registers of sums, along rows of the left matrix.
 ///
 /// # Safety
-/// `a[..M]` must be readable for `depth` values, `b` for `depth` and `c` for `M` rows of `N` values `width` apart.
+/// `a[..M]` must be readable for `depth` values, `b` for `depth` and `c` for `M` rows of `V` registers `width` apart.
 #[inline(always)]
-unsafe fn along_rows<const M: usize, const N: usize, const FMA: bool>(
+unsafe fn along_rows<const M: usize, const V: usize, const FMA: bool>(
     c: *mut f32,
-    a: &[*const f32; 12],
+    a: &[*const f32; HEIGHT_MAX],
     b: *const f32,
     width: usize,
     depth: usize,
 ) {
     // SAFETY: by the contract of this function.
     unsafe {
-        let mut sums = read::<M, N>(c, width);
+        let mut sums = read::<M, V>(c, width);
         let mut right = b;
         for k in 0..depth {
-            let row = right.cast::<[f32; N]>().read_unaligned();
+            let row = read_row::<V>(right);
             for i in 0..M {
-                add::<N, FMA>(&mut sums[i], *a[i].add(k), &row);
+                add::<V, FMA>(&mut sums[i], *a[i].add(k), &row);
             }
             right = right.add(width);
         }
@@ -179,24 +198,25 @@ unsafe fn along_rows<const M: usize, const N: usize, const FMA: bool>(
 /// The same along columns: from the start of each of its rows, `from` values on.
 ///
 /// # Safety
-/// Every start must be readable for `from + M` values, `b` for as many and `c` for `M` rows of `N` values `width` apart.
+/// Every start must be readable for `from + M` values, `b` for as many and `c` for `M` rows of `V` registers `width` apart.
 #[inline(always)]
-unsafe fn along_columns<const M: usize, const N: usize, const FMA: bool>(
+unsafe fn along_columns<const M: usize, const V: usize, const FMA: bool>(
     c: *mut f32,
     starts: &[*const f32],
     from: usize,
     b: *const f32,
     width: usize,
+    adds: bool,
 ) {
     // SAFETY: by the contract of this function.
     unsafe {
-        let mut sums = read::<M, N>(c, width);
+        let mut sums = if adds { read::<M, V>(c, width) } else { [[[0.0; LANES]; V]; M] };
         let mut right = b;
         for start in starts {
-            let row = right.cast::<[f32; N]>().read_unaligned();
+            let row = read_row::<V>(right);
             let left = start.add(from);
             for i in 0..M {
-                add::<N, FMA>(&mut sums[i], *left.add(i), &row);
+                add::<V, FMA>(&mut sums[i], *left.add(i), &row);
             }
             right = right.add(width);
         }
@@ -205,27 +225,48 @@ unsafe fn along_columns<const M: usize, const N: usize, const FMA: bool>(
 }
 
 #[inline(always)]
-fn add<const N: usize, const FMA: bool>(sums: &mut [f32; N], x: f32, row: &[f32; N]) {
-    for j in 0..N {
-        sums[j] = if FMA { x.mul_add(row[j], sums[j]) } else { sums[j] + x * row[j] };
+fn add<const V: usize, const FMA: bool>(sums: &mut [Lanes; V], x: f32, row: &[Lanes; V]) {
+    for v in 0..V {
+        for lane in 0..LANES {
+            let (sum, value) = (&mut sums[v][lane], row[v][lane]);
+            *sum = if FMA { x.mul_add(value, *sum) } else { *sum + x * value };
+        }
     }
 }
 
+/// # Safety
+/// `c` must be readable for `M` rows of `V` registers, `width` values apart.
 #[inline(always)]
-unsafe fn read<const M: usize, const N: usize>(c: *const f32, width: usize) -> [[f32; N]; M] {
-    let mut sums = [[0.0; N]; M];
+unsafe fn read<const M: usize, const V: usize>(c: *const f32, width: usize) -> [[Lanes; V]; M] {
+    let mut sums = [[[0.0; LANES]; V]; M];
     for (i, sums) in sums.iter_mut().enumerate() {
-        // SAFETY: the callers' contract covers `M` rows of `N` values.
-        *sums = unsafe { c.add(i * width).cast::<[f32; N]>().read_unaligned() };
+        // SAFETY: by the contract of this function.
+        *sums = unsafe { read_row(c.add(i * width)) };
     }
     sums
 }
 
+/// # Safety
+/// `row` must be readable for `V` registers.
 #[inline(always)]
-unsafe fn write<const M: usize, const N: usize>(c: *mut f32, width: usize, sums: &[[f32; N]; M]) {
+unsafe fn read_row<const V: usize>(row: *const f32) -> [Lanes; V] {
+    let mut values = [[0.0; LANES]; V];
+    for (v, values) in values.iter_mut().enumerate() {
+        // SAFETY: by the contract of this function.
+        *values = unsafe { row.add(v * LANES).cast::<Lanes>().read_unaligned() };
+    }
+    values
+}
+
+/// # Safety
+/// `c` must be writable for `M` rows of `V` registers, `width` values apart.
+#[inline(always)]
+unsafe fn write<const M: usize, const V: usize>(c: *mut f32, width: usize, sums: &[[Lanes; V]; M]) {
     for (i, sums) in sums.iter().enumerate() {
-        // SAFETY: the callers' contract covers `M` rows of `N` values.
-        unsafe { c.add(i * width).cast::<[f32; N]>().write_unaligned(*sums) };
+        for (v, sums) in sums.iter().enumerate() {
+            // SAFETY: by the contract of this function.
+            unsafe { c.add(i * width + v * LANES).cast::<Lanes>().write_unaligned(*sums) };
+        }
     }
 }
 
@@ -273,8 +314,8 @@ mod tests {
         fn multiply(c: &mut [f32], width: usize, a: Picked<'_>, b: &[f32], depth: usize) = add_product;
     }
     vectorized! {
-        fn multiply_transposed(c: &mut [f32], width: usize, a: Picked<'_>, from: usize, count: usize, b: &[f32], starts: &mut Vec<*const f32>) =
-            add_transposed_product;
+        fn multiply_transposed(c: &mut [f32], width: usize, a: Picked<'_>, columns: Range<usize>, b: &[f32], adds: bool, coming: &[u32]) =
+            transposed_product;
     }
 
     /// Every shape around the sizes of the blocks, along rows and along columns, against the plain triple loop.
@@ -298,7 +339,7 @@ mod tests {
                 close(&c, i, j, (0..depth).map(|k| value(i, k) * f64::from(b[k * width + j])).sum());
             }
             let mut c = start.clone();
-            multiply_transposed(&mut c, width, a, 1, depth, &b, &mut Vec::new());
+            multiply_transposed(&mut c, width, a, 1..depth + 1, &b, true, &picked);
             for (i, j) in (0..depth).flat_map(|i| (0..width).map(move |j| (i, j))) {
                 close(&c, i, j, (0..rows).map(|k| value(k, i + 1) * f64::from(b[k * width + j])).sum());
             }

@@ -1,5 +1,6 @@
 //! The arithmetic under the selectors: plain functions on slices, no options, no names.
 
+pub(crate) mod aligned;
 pub(crate) mod cholesky;
 pub(crate) mod double;
 pub(crate) mod gemm;

@@ -35,6 +35,12 @@ enum Source {
     Columns(Vec<Vec<f64>>),
 }
 
+/// Columns of which all products are taken at once: a single passage through them, where every column asked for would be one more.
+const FEW: usize = 128;
+/// Rows multiplied while they are in cache, and rows whose sums one thread takes.
+const BAND: usize = 512;
+const PART: usize = 1 << 14;
+
 /// Share of its length that a column must keep beside the others to count as one of its own.
 pub(crate) const INDEPENDENT: f64 = 1e-10;
 
@@ -102,9 +108,10 @@ impl Products {
                     .collect();
                 let labels: Vec<Vec<f64>> = rows.labels.iter().map(|label| scaled(label.clone())).collect();
                 let label_length = labels.iter().map(|label| dot(label, label)).sum::<f64>().sqrt();
-                let correlations =
-                    columns.iter().flat_map(|column| labels.iter().map(|label| dot(column, label) / label_length)).collect();
-                let source = Source::Columns(columns);
+                let correlation =
+                    |column: &Vec<f64>| -> Vec<f64> { labels.iter().map(|label| dot(column, label) / label_length).collect() };
+                let correlations = columns.par_iter().flat_map_iter(correlation).collect();
+                let source = if columns.len() <= FEW { Source::Matrix(matrix_of(&columns)) } else { Source::Columns(columns) };
                 Self::finish(
                     units,
                     unit_of,
@@ -165,6 +172,38 @@ impl Products {
     pub fn in_input_units(&self, j: usize, coefficient: f64) -> f64 {
         coefficient * self.combinations[j][0].1 * self.label_length
     }
+}
+
+/// XᵀX. Sums are taken in an order that does not depend on threads.
+fn matrix_of(columns: &[Vec<f64>]) -> Vec<f64> {
+    let (d, rows) = (columns.len(), columns.first().map_or(0, Vec::len));
+    let part = |part: usize| {
+        let mut sums = vec![0.0; d * d];
+        let end = rows.min((part + 1) * PART);
+        for start in (part * PART..end).step_by(BAND) {
+            let band = start..end.min(start + BAND);
+            for i in 0..d {
+                for j in 0..=i {
+                    sums[i * d + j] += dot(&columns[i][band.clone()], &columns[j][band.clone()]);
+                }
+            }
+        }
+        sums
+    };
+    let mut matrix = vec![0.0; d * d];
+    // A few parts at a time, so that long tables do not take more space.
+    let parts: Vec<usize> = (0..rows.div_ceil(PART)).collect();
+    for parts in parts.chunks(64) {
+        for sums in parts.par_iter().map(|at| part(*at)).collect::<Vec<_>>() {
+            matrix.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
+        }
+    }
+    for i in 0..d {
+        for j in 0..i {
+            matrix[j * d + i] = matrix[i * d + j];
+        }
+    }
+    matrix
 }
 
 fn weighted_dot(a: &[f64], b: &[f64], weights: &[f64]) -> f64 {
@@ -252,6 +291,18 @@ mod tests {
         for j in 0..a.columns() {
             assert!((a.correlations[j] - b.correlations[j]).abs() < 1e-12);
             assert!(a.cross(j).iter().zip(b.cross(j)).all(|(x, y)| (x - y).abs() < 1e-12));
+        }
+    }
+
+    #[test]
+    fn all_products_at_once_are_those_of_two_columns() {
+        let mut random = crate::Run::new(3).random("columns", 0);
+        for rows in [1, BAND - 1, BAND, 3 * PART + 700] {
+            let columns: Vec<Vec<f64>> = (0..5).map(|_| (0..rows).map(|_| random.normal()).collect()).collect();
+            let matrix = matrix_of(&columns);
+            for (i, j) in (0..5).flat_map(|i| (0..5).map(move |j| (i, j))) {
+                assert!((matrix[i * 5 + j] - dot(&columns[i], &columns[j])).abs() < 1e-9 * rows as f64);
+            }
         }
     }
 }

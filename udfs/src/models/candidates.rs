@@ -10,6 +10,8 @@ pub(crate) struct Candidates {
     pub units: Vec<usize>,
     /// The inputs that each candidate has.
     pub inputs: Vec<Range<usize>>,
+    /// The candidate of each input.
+    owners: Vec<usize>,
     /// The design's column behind each input.
     pub columns: Vec<usize>,
     /// Units that repeat another one. A network would share the credit between the two as its random start happens to have
@@ -19,7 +21,8 @@ pub(crate) struct Candidates {
 
 impl Candidates {
     pub(crate) fn new(problem: &Problem, rows: &Rows) -> Self {
-        let mut candidates = Self { units: Vec::new(), inputs: Vec::new(), columns: Vec::new(), repeated: Vec::new() };
+        let mut candidates =
+            Self { units: Vec::new(), inputs: Vec::new(), owners: Vec::new(), columns: Vec::new(), repeated: Vec::new() };
         let mut varying: Vec<(usize, Vec<usize>)> = Vec::new();
         for (unit, declared) in problem.units.iter().enumerate() {
             let columns = declared.columns.iter().copied().filter(|column| rows.columns[*column].iter().any(|x| *x != 0.0));
@@ -36,6 +39,7 @@ impl Candidates {
             }
             let start = candidates.columns.len();
             candidates.columns.extend(columns);
+            candidates.owners.resize(candidates.columns.len(), candidates.units.len());
             candidates.units.push(*unit);
             candidates.inputs.push(start..candidates.columns.len());
         }
@@ -58,15 +62,16 @@ impl Candidates {
 
     /// Gives every input the value of its candidate.
     pub(crate) fn spread(&self, values: &[f32], of_inputs: &mut [f32]) {
-        for (value, inputs) in values.iter().zip(&self.inputs) {
-            of_inputs[inputs.clone()].fill(*value);
+        for (value, owner) in of_inputs.iter_mut().zip(&self.owners) {
+            *value = values[*owner];
         }
     }
 
     /// Adds up the values of every candidate's inputs.
     pub(crate) fn gather(&self, of_inputs: &[f32], values: &mut [f32]) {
-        for (value, inputs) in values.iter_mut().zip(&self.inputs) {
-            *value = of_inputs[inputs.clone()].iter().sum();
+        values.fill(0.0);
+        for (value, owner) in of_inputs.iter().zip(&self.owners) {
+            values[*owner] += value;
         }
     }
 }

@@ -9,7 +9,7 @@ use super::mlp::{Moving, Rate};
 use super::refit::Learner;
 use super::samples::{Batches, Samples};
 use super::training::Training;
-use crate::math::gemm::{LANES, Picked, add_product, add_transposed_product, padded, vectorized};
+use crate::math::gemm::{LANES, Picked, add_product, padded, transposed_product, vectorized};
 use crate::{Error, Result, Run};
 
 const FILTERS: [usize; 2] = [32, 64];
@@ -282,7 +282,7 @@ vectorized! {
 
 #[inline(always)]
 fn multiply_transposed_with<const FMA: bool>(c: &mut [f32], width: usize, a: Picked<'_>, count: usize, b: &[f32]) {
-    add_transposed_product::<FMA>(c, width, a, 0, count, b, &mut Vec::new());
+    transposed_product::<FMA>(c, width, a, 0..count, b, true, &[]);
 }
 
 const _: () = assert!(FILTERS[0].is_multiple_of(LANES) && FILTERS[1].is_multiple_of(LANES) && SIDE_MIN > FILTER);

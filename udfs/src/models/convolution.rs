@@ -4,7 +4,7 @@
 //! the next position's begin one pixel later: a row of the filter against all positions is one product whose left side overlaps
 //! itself, and nothing is copied. Positions at the right border run over into the next row; they cost a little, and nobody reads them.
 
-use crate::math::gemm::{Picked, add_product, add_transposed_product, vectorized};
+use crate::math::gemm::{Picked, add_product, transposed_product, vectorized};
 use crate::models::mlp::{Moving, Rate, adam};
 use crate::{Random, Run};
 
@@ -189,10 +189,10 @@ fn backward_with<const FMA: bool>(
             }
         }
     }
-    let (a_row, mut starts) = (FILTER * channels * filters, Vec::new());
+    let a_row = FILTER * channels * filters;
     for (row, gradient) in layer.weights.gradient.chunks_mut(a_row).enumerate() {
         let left = Picked { values: &trace.image[row * width * channels..], stride: channels, rows: positions };
-        add_transposed_product::<FMA>(gradient, filters, left, 0, FILTER * channels, grid, &mut starts);
+        transposed_product::<FMA>(gradient, filters, left, 0..FILTER * channels, grid, true, &[]);
     }
     let Some(errors) = errors else { return };
     errors.fill(0.0);

@@ -5,13 +5,15 @@
 //! gradient over the whole batch, and the update. Every sum is taken by one thread in one order, so that the number of threads
 //! does not show.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::math::gemm::{LANES, Picked, add_product, add_transposed_product, padded, vectorized};
+use crate::math::aligned::Aligned;
+use crate::math::gemm::{LANES, Picked, add_product, padded, transposed_product, vectorized};
 use crate::models::samples::{Inputs, Loss, Samples};
-use crate::models::sparse::{self, BLOCK, Turned};
+use crate::models::sparse;
 use crate::models::team::{Hands, Team};
 use crate::{Error, Result, Run};
 
@@ -27,9 +29,11 @@ const IN_ORDER: [u32; CHUNK] = {
     }
     rows
 };
-/// Blocks of inputs whose products are summed up together. The sums of several such groups are added afterwards, so that a thread can stay
+/// Inputs whose products are summed up together, at most. The sums of several such groups are added afterwards, so that a thread can stay
 /// with the same weights from step to step, forward and backward: they are in its cache.
-const GROUP: usize = 12;
+const GROUP: usize = 384;
+/// Inputs whose weights are updated together: four blocks of registers, and small pieces to share out.
+const BLOCK: usize = 24;
 /// Multiplications below which a second thread costs more than it brings.
 const PARALLEL: usize = 300_000;
 /// Adam's constants, as Keras has them.
@@ -59,22 +63,22 @@ struct Layer {
     weights: Moving,
     bias: Moving,
     /// `outputs × padded(inputs)`: the weights as the errors meet them. Empty in the first layer, behind which there is nothing.
-    transposed: Vec<f32>,
+    transposed: Aligned,
 }
 
 /// Parameters with their gradient and Adam's moments.
 #[derive(Debug, Clone)]
 pub(crate) struct Moving {
-    pub values: Vec<f32>,
-    pub gradient: Vec<f32>,
-    pub first: Vec<f32>,
-    pub second: Vec<f32>,
+    pub values: Aligned,
+    pub gradient: Aligned,
+    pub first: Aligned,
+    pub second: Aligned,
 }
 
 impl Moving {
     pub fn new(values: Vec<f32>) -> Self {
-        let zeros = vec![0.0; values.len()];
-        Self { gradient: zeros.clone(), first: zeros.clone(), second: zeros, values }
+        let zeros = Aligned::zeros(values.len());
+        Self { gradient: zeros.clone(), first: zeros.clone(), second: zeros, values: values.into() }
     }
 }
 
@@ -160,7 +164,7 @@ impl Mlp {
     /// One update from the derivative of a loss by the mean outputs of the batch that went through last.
     pub(crate) fn learn_from(&mut self, samples: &Samples, errors: &[f32], learning_rate: f64, batch: &mut Batch) {
         let rows: usize = batch.chunks.iter().map(|chunk| chunk.rows.len()).sum();
-        batch.hands().each(&mut batch.chunks, |_, chunk| backward_chunk(self, samples, chunk, errors, 1.0 / rows as f32));
+        batch.hands().each(&mut batch.chunks, |_, chunk| backward_chunk(self, chunk, errors, 1.0 / rows as f32));
         self.steps += 1;
         self.update(samples, Gate::default(), Some(Rate::of(learning_rate, self.steps)), batch);
     }
@@ -223,10 +227,19 @@ impl Mlp {
         if groups == 1 {
             hands.each(chunks, |at, chunk| pass_all(self, first, samples, chunk, rows_of(rows, at), scale));
         } else {
-            // Group by group, not chunk by chunk.
-            hands.each(products, |at, product| {
-                multiply_group(self, first, samples, product, rows_of(rows, at % count), at / count)
-            });
+            // Group by group, not chunk by chunk. Those in the middle, where two threads meet, in halves, so that none waits long.
+            let (pieces, width) = (products.len(), self.layers[0].width);
+            let mut halves = Vec::with_capacity(pieces + 2);
+            for (at, product) in products.iter_mut().enumerate() {
+                let (rows, group) = (rows_of(rows, at % count), at / count);
+                let middle = if at + 1 == pieces / 2 || at == pieces / 2 { rows.len() / 2 } else { rows.len() };
+                let (first, second) = product.split_at_mut(middle * width);
+                halves.push((&rows[..middle], first, group));
+                if middle < rows.len() {
+                    halves.push((&rows[middle..], second, group));
+                }
+            }
+            hands.each(&mut halves, |_, (rows, product, group)| multiply_group(self, first, samples, product, rows, *group));
             hands.each(chunks, |at, chunk| {
                 let products = (0..groups).map(|group| &products[group * count + at][..]);
                 chunk.begin(&self.layers[0], rows_of(rows, at), products);
@@ -244,14 +257,15 @@ impl Mlp {
     /// Gradients of all layers, and the update if there is a rate.
     fn update(&mut self, samples: &Samples, gate: Gate<'_>, rate: Option<Rate>, batch: &mut Batch) {
         let hands = batch.hands();
-        let Batch { chunks, slopes, .. } = batch;
+        let Batch { chunks, slopes, next, .. } = batch;
         slopes.resize(self.layers.iter().map(|layer| layer.inputs).sum(), 0.0);
         let sums = sum_of(chunks, 0);
         // The blocks of all layers together, so that threads meet only once.
         let mut blocks: Vec<Block<'_>> = Vec::new();
         let mut rest = &mut slopes[..];
         for (at, layer) in self.layers.iter_mut().enumerate() {
-            let (width, size, weights) = (layer.width, BLOCK * layer.width, &mut layer.weights);
+            let inputs = if at == 0 { block_of(samples) } else { BLOCK };
+            let (width, size, weights) = (layer.width, inputs * layer.width, &mut layer.weights);
             let (own, others) = std::mem::take(&mut rest).split_at_mut(layer.inputs);
             rest = others;
             let parts = weights
@@ -259,14 +273,14 @@ impl Mlp {
                 .chunks_mut(size)
                 .zip(weights.gradient.chunks_mut(size))
                 .zip(weights.first.chunks_mut(size).zip(weights.second.chunks_mut(size)))
-                .zip(own.chunks_mut(BLOCK));
+                .zip(own.chunks_mut(inputs));
             for (block, (((values, gradient), (first, second)), slopes)) in parts.enumerate() {
-                blocks.push(Block { layer: at, from: block * BLOCK, width, values, gradient, first, second, slopes });
+                blocks.push(Block { layer: at, from: block * inputs, width, values, gradient, first, second, slopes });
             }
         }
         hands.each(&mut blocks, |_, block| {
             let gate = if block.layer == 0 { gate } else { Gate::default() };
-            update_block(block, samples, chunks, &sums, gate, rate);
+            update_block(block, samples, chunks, next, &sums, gate, rate);
         });
         for (at, layer) in self.layers.iter_mut().enumerate() {
             layer.update_bias(sum_of(chunks, at), rate);
@@ -306,7 +320,7 @@ impl Mlp {
             self.differentiate(samples, rows, Gate { mask: Some(mask), decay: None }, batch)?;
             self.update(samples, Gate::default(), None, batch);
             let share = rows.len() as f64 / all.len() as f64;
-            total.iter_mut().zip(&self.layers[0].weights.gradient).for_each(|(sum, g)| *sum += share * f64::from(*g));
+            total.iter_mut().zip(self.layers[0].weights.gradient.iter()).for_each(|(sum, g)| *sum += share * f64::from(*g));
         }
         Ok(total.chunks(width).map(|row| row.iter().map(|g| g * g).sum::<f64>().sqrt()).collect())
     }
@@ -321,7 +335,7 @@ impl Layer {
             let mut random = random(row);
             weights[..outputs].iter_mut().for_each(|weight| *weight = (reach * (2.0 * random.uniform() - 1.0)) as f32);
         }
-        let transposed = if at == 0 { Vec::new() } else { vec![0.0; outputs * padded(inputs)] };
+        let transposed = Aligned::zeros(if at == 0 { 0 } else { outputs * padded(inputs) });
         let mut layer =
             Self { inputs, outputs, width, weights: Moving::new(weights), bias: Moving::new(vec![0.0; width]), transposed };
         layer.transpose();
@@ -330,18 +344,18 @@ impl Layer {
 
     /// The groups of its inputs.
     fn groups(&self) -> usize {
-        self.inputs.div_ceil(BLOCK).div_ceil(GROUP)
+        self.inputs.div_ceil(GROUP)
     }
 
-    /// The blocks of inputs of a group: about as many in each.
-    fn blocks_of(&self, group: usize) -> std::ops::Range<usize> {
-        let (blocks, groups) = (self.inputs.div_ceil(BLOCK), self.groups());
-        group * blocks / groups..(group + 1) * blocks / groups
+    /// The inputs of a group: about as many in each, in whole blocks.
+    fn inputs_of(&self, group: usize, block: usize) -> Range<usize> {
+        let (blocks, groups) = (self.inputs.div_ceil(block), self.groups());
+        group * blocks / groups * block..self.inputs.min((group + 1) * blocks / groups * block)
     }
 
     fn update_bias(&mut self, gradient: Vec<f32>, rate: Option<Rate>) {
         let bias = &mut self.bias;
-        bias.gradient = gradient;
+        bias.gradient.copy_from_slice(&gradient);
         if let Some(rate) = rate {
             adam(&mut bias.values, &bias.gradient, &mut bias.first, &mut bias.second, rate);
         }
@@ -351,10 +365,9 @@ impl Layer {
         if self.transposed.is_empty() {
             return;
         }
-        let stride = padded(self.inputs);
-        for (row, weights) in self.weights.values.chunks(self.width).enumerate() {
-            for (column, weight) in weights[..self.outputs].iter().enumerate() {
-                self.transposed[column * stride + row] = *weight;
+        for (column, row) in self.transposed.chunks_mut(padded(self.inputs)).enumerate() {
+            for (to, from) in row.iter_mut().zip(self.weights.values[column..].iter().step_by(self.width)) {
+                *to = *from;
             }
         }
     }
@@ -365,13 +378,15 @@ impl Layer {
 pub(crate) struct Batch {
     chunks: Vec<Chunk>,
     /// For each group of inputs and each chunk: what the inputs add to the first layer.
-    products: Vec<Vec<f32>>,
+    products: Vec<Aligned>,
     /// The first layer's weights behind the mask.
-    masked: Vec<f32>,
+    masked: Aligned,
     /// Of the inputs of all layers; those of the first are wanted.
     slopes: Vec<f32>,
     inputs: usize,
     is_parallel: bool,
+    /// The rows of the batch after this one, if they are known: memory is asked for them in good time.
+    pub next: Vec<u32>,
     /// Who shares the work; nobody: rayon's threads.
     pub team: Option<Arc<Team>>,
     is_alone: bool,
@@ -391,7 +406,7 @@ impl Batch {
     fn fit(&mut self, mlp: &Mlp, rows: usize) {
         self.chunks.resize_with(rows.div_ceil(CHUNK), || Chunk::new(mlp));
         self.inputs = mlp.inputs();
-        self.products.resize_with(self.chunks.len() * mlp.layers[0].groups(), || vec![0.0; CHUNK * mlp.layers[0].width]);
+        self.products.resize_with(self.chunks.len() * mlp.layers[0].groups(), || Aligned::zeros(CHUNK * mlp.layers[0].width));
         self.is_parallel = mlp.is_worth_sharing(rows);
     }
 
@@ -405,12 +420,12 @@ impl Batch {
 
     fn mask(&mut self, layer: &Layer, mask: Option<&[f32]>) {
         let Some(mask) = mask else { return };
-        self.masked.resize(layer.weights.values.len(), 0.0);
+        self.masked.fit(layer.weights.values.len());
         // A thread of rayon's would take longer to wake up than this takes.
         let hands = if self.team.is_some() { self.hands() } else { Hands::One };
-        let size = BLOCK * layer.width;
+        let size = GROUP / 4 * layer.width;
         let mut blocks: Vec<_> =
-            self.masked.chunks_mut(size).zip(layer.weights.values.chunks(size)).zip(mask.chunks(BLOCK)).collect();
+            self.masked.chunks_mut(size).zip(layer.weights.values.chunks(size)).zip(mask.chunks(GROUP / 4)).collect();
         hands.each(&mut blocks, |_, ((masked, weights), mask)| {
             for ((masked, weights), factor) in masked.chunks_mut(layer.width).zip(weights.chunks(layer.width)).zip(*mask) {
                 masked.iter_mut().zip(weights).for_each(|(masked, weight)| *masked = factor * weight);
@@ -425,26 +440,17 @@ struct Chunk {
     /// The rows of the samples.
     rows: Vec<u32>,
     /// Of each layer: what it gives on, and the derivative of the loss by it.
-    values: Vec<Vec<f32>>,
-    errors: Vec<Vec<f32>>,
+    values: Vec<Aligned>,
+    errors: Vec<Aligned>,
     /// Of each layer: its errors summed over the rows.
-    sums: Vec<Vec<f32>>,
-    /// The inputs by columns, if they are sparse.
-    turned: Turned,
+    sums: Vec<Aligned>,
     loss: f64,
 }
 
 impl Chunk {
     fn new(mlp: &Mlp) -> Self {
-        let space = |rows: usize| mlp.layers.iter().map(|layer| vec![0.0; rows * layer.width]).collect::<Vec<_>>();
-        Self {
-            rows: Vec::new(),
-            values: space(CHUNK),
-            errors: space(CHUNK),
-            sums: space(1),
-            turned: Turned::default(),
-            loss: 0.0,
-        }
+        let space = |rows: usize| mlp.layers.iter().map(|layer| Aligned::zeros(rows * layer.width)).collect::<Vec<_>>();
+        Self { rows: Vec::new(), values: space(CHUNK), errors: space(CHUNK), sums: space(1), loss: 0.0 }
     }
 
     /// Takes some rows, and into the first layer its bias and what the inputs add to it.
@@ -459,6 +465,11 @@ impl Chunk {
     }
 }
 
+/// Inputs of the first layer that are taken together.
+fn block_of(samples: &Samples) -> usize {
+    if samples.sparse.is_some() { sparse::BLOCK } else { BLOCK }
+}
+
 /// The rows of a batch that its chunk of a number has.
 fn rows_of(rows: &[u32], chunk: usize) -> &[u32] {
     &rows[chunk * CHUNK..rows.len().min((chunk + 1) * CHUNK)]
@@ -466,9 +477,9 @@ fn rows_of(rows: &[u32], chunk: usize) -> &[u32] {
 
 /// The errors of a layer summed over all rows.
 fn sum_of(chunks: &[Chunk], layer: usize) -> Vec<f32> {
-    let mut total = chunks[0].sums[layer].clone();
+    let mut total = chunks[0].sums[layer].to_vec();
     for chunk in &chunks[1..] {
-        total.iter_mut().zip(&chunk.sums[layer]).for_each(|(total, sum)| *total += sum);
+        total.iter_mut().zip(chunk.sums[layer].iter()).for_each(|(total, sum)| *total += sum);
     }
     total
 }
@@ -486,10 +497,10 @@ vectorized! {
     fn forward_chunk(mlp: &Mlp, first: &[f32], samples: &Samples, chunk: &mut Chunk, rows: &[u32]) = forward;
 }
 vectorized! {
-    fn backward_chunk(mlp: &Mlp, samples: &Samples, chunk: &mut Chunk, errors: &[f32], scale: f32) = backward_from;
+    fn backward_chunk(mlp: &Mlp, chunk: &mut Chunk, errors: &[f32], scale: f32) = backward_from;
 }
 vectorized! {
-    fn update_block(block: &mut Block<'_>, samples: &Samples, chunks: &[Chunk], sums: &[f32], gate: Gate<'_>, rate: Option<Rate>) = update;
+    fn update_block(block: &mut Block<'_>, samples: &Samples, chunks: &[Chunk], next: &[u32], sums: &[f32], gate: Gate<'_>, rate: Option<Rate>) = update;
 }
 
 /// What a group of inputs adds to the first layer.
@@ -497,10 +508,10 @@ vectorized! {
 fn multiply<const FMA: bool>(mlp: &Mlp, first: &[f32], samples: &Samples, product: &mut [f32], rows: &[u32], group: usize) {
     let layer = &mlp.layers[0];
     product.fill(0.0);
-    add_inputs::<FMA>(layer, first, samples, product, rows, layer.blocks_of(group));
+    add_inputs::<FMA>(layer, first, samples, product, rows, layer.inputs_of(group, block_of(samples)));
 }
 
-/// Adds the product of some blocks of inputs with their weights.
+/// Adds the product of some inputs, whole blocks, with their weights.
 #[inline(always)]
 fn add_inputs<const FMA: bool>(
     layer: &Layer,
@@ -508,14 +519,16 @@ fn add_inputs<const FMA: bool>(
     samples: &Samples,
     values: &mut [f32],
     rows: &[u32],
-    blocks: std::ops::Range<usize>,
+    inputs: Range<usize>,
 ) {
     match &samples.sparse {
-        Some(sparse) => sparse.add_product::<FMA>(values, layer.width, rows, blocks, first),
+        Some(sparse) => {
+            let blocks = inputs.start / sparse::BLOCK..inputs.end.div_ceil(sparse::BLOCK);
+            sparse.add_product::<FMA>(values, layer.width, rows, blocks, first);
+        }
         None => {
-            let (from, to) = (blocks.start * BLOCK, layer.inputs.min(blocks.end * BLOCK));
-            let left = Picked { values: &samples.values[from..], stride: samples.stride, rows };
-            add_product::<FMA>(values, layer.width, left, &first[from * layer.width..], to - from);
+            let left = Picked { values: &samples.values[inputs.start..], stride: samples.stride, rows };
+            add_product::<FMA>(values, layer.width, left, &first[inputs.start * layer.width..], inputs.len());
         }
     }
 }
@@ -530,7 +543,7 @@ fn whole_pass<const FMA: bool>(mlp: &Mlp, first: &[f32], samples: &Samples, chun
 fn begin_with_inputs<const FMA: bool>(mlp: &Mlp, first: &[f32], samples: &Samples, chunk: &mut Chunk, rows: &[u32]) {
     let layer = &mlp.layers[0];
     chunk.begin(layer, rows, std::iter::empty());
-    add_inputs::<FMA>(layer, first, samples, &mut chunk.values[0], rows, 0..layer.inputs.div_ceil(BLOCK));
+    add_inputs::<FMA>(layer, first, samples, &mut chunk.values[0], rows, 0..layer.inputs);
 }
 
 #[inline(always)]
@@ -539,16 +552,21 @@ fn pass<const FMA: bool>(mlp: &Mlp, samples: &Samples, chunk: &mut Chunk, scale:
     let last = mlp.layers.len() - 1;
     let (values, errors) = (&chunk.values[last], &mut chunk.errors[last]);
     let width = mlp.layers[last].width;
+    // Logarithms of what the rows are divided by: one for all of them.
+    let mut divisor = 1.0;
     chunk.loss = 0.0;
     for ((row, values), errors) in chunk.rows.iter().zip(values.chunks(width)).zip(errors.chunks_mut(width)) {
-        chunk.loss += differentiate_loss(mlp.loss, values, samples.targets[*row as usize], scale, errors);
+        let (loss, divided) = differentiate_loss(mlp.loss, values, samples.targets[*row as usize], scale, errors);
+        chunk.loss += loss;
+        divisor *= divided;
     }
-    backward::<FMA>(mlp, samples, chunk);
+    chunk.loss += divisor.ln();
+    backward::<FMA>(mlp, chunk);
 }
 
-/// The errors of every layer from those of the last, and what else the gradient is made from.
+/// The errors of every layer from those of the last, and their sums.
 #[inline(always)]
-fn backward<const FMA: bool>(mlp: &Mlp, samples: &Samples, chunk: &mut Chunk) {
+fn backward<const FMA: bool>(mlp: &Mlp, chunk: &mut Chunk) {
     let rows = chunk.rows.len();
     for at in (1..mlp.layers.len()).rev() {
         let (layer, behind) = (&mlp.layers[at], &mlp.layers[at - 1]);
@@ -557,7 +575,7 @@ fn backward<const FMA: bool>(mlp: &Mlp, samples: &Samples, chunk: &mut Chunk) {
         errors.fill(0.0);
         let left = Picked { values: &after[0], stride: layer.width, rows: &IN_ORDER[..rows] };
         add_product::<FMA>(errors, behind.width, left, &layer.transposed, layer.outputs);
-        for (error, value) in errors.iter_mut().zip(&chunk.values[at - 1]) {
+        for (error, value) in errors.iter_mut().zip(chunk.values[at - 1].iter()) {
             *error *= if *value > 0.0 { 1.0 } else { mlp.leak };
         }
     }
@@ -567,14 +585,11 @@ fn backward<const FMA: bool>(mlp: &Mlp, samples: &Samples, chunk: &mut Chunk) {
             sums.iter_mut().zip(errors).for_each(|(sum, error)| *sum += error);
         }
     }
-    if let Some(sparse) = &samples.sparse {
-        sparse.turn(&chunk.rows, &mut chunk.turned);
-    }
 }
 
 /// The same when every row has the same derivative of the loss by the outputs, which have an activation.
 #[inline(always)]
-fn backward_from<const FMA: bool>(mlp: &Mlp, samples: &Samples, chunk: &mut Chunk, errors: &[f32], scale: f32) {
+fn backward_from<const FMA: bool>(mlp: &Mlp, chunk: &mut Chunk, errors: &[f32], scale: f32) {
     let last = mlp.layers.len() - 1;
     let width = mlp.layers[last].width;
     let rows = chunk.values[last].chunks(width).zip(chunk.errors[last].chunks_mut(width)).take(chunk.rows.len());
@@ -584,7 +599,7 @@ fn backward_from<const FMA: bool>(mlp: &Mlp, samples: &Samples, chunk: &mut Chun
             *row = scale * error * if *value > 0.0 { 1.0 } else { mlp.leak };
         }
     }
-    backward::<FMA>(mlp, samples, chunk);
+    backward::<FMA>(mlp, chunk);
 }
 
 #[inline(always)]
@@ -611,15 +626,16 @@ fn forward_behind<const FMA: bool>(mlp: &Mlp, chunk: &mut Chunk) {
     }
 }
 
-/// Writes the derivative of a row's loss by the outputs, times `scale`, and returns the loss.
+/// Writes the derivative of a row's loss by the outputs, times `scale`, and returns the loss: a number, and another whose logarithm is to be
+/// added. For logarithms it is between 1 and the number of classes, so that the product over a chunk is a number too.
 #[inline(always)]
-fn differentiate_loss(loss: Loss, values: &[f32], target: f32, scale: f32, errors: &mut [f32]) -> f64 {
+fn differentiate_loss(loss: Loss, values: &[f32], target: f32, scale: f32, errors: &mut [f32]) -> (f64, f64) {
     match loss {
         Loss::Squared => {
             let miss = values[0] - target;
             errors.fill(0.0);
             errors[0] = 2.0 * scale * miss;
-            f64::from(miss * miss)
+            (f64::from(miss * miss), 1.0)
         }
         Loss::Logistic => {
             let odds = values[0];
@@ -627,7 +643,7 @@ fn differentiate_loss(loss: Loss, values: &[f32], target: f32, scale: f32, error
             let probability = if odds >= 0.0 { 1.0 / (1.0 + small) } else { small / (1.0 + small) };
             errors.fill(0.0);
             errors[0] = scale * (probability - target);
-            f64::from(odds.max(0.0) - odds * target) + f64::from(small).ln_1p()
+            (f64::from(odds.max(0.0) - odds * target), 1.0 + f64::from(small))
         }
         Loss::Softmax(_) => {
             // In lanes, because one sum after the other would take longer than the product before.
@@ -652,7 +668,7 @@ fn differentiate_loss(loss: Loss, values: &[f32], target: f32, scale: f32, error
             errors.iter_mut().for_each(|error| *error *= factor);
             let class = target as usize;
             errors[class] -= scale;
-            f64::from(total).ln() - f64::from(values[class] - largest)
+            (f64::from(largest - values[class]), f64::from(total))
         }
     }
 }
@@ -694,6 +710,7 @@ fn update<const FMA: bool>(
     block: &mut Block<'_>,
     samples: &Samples,
     chunks: &[Chunk],
+    next: &[u32],
     sums: &[f32],
     gate: Gate<'_>,
     rate: Option<Rate>,
@@ -706,13 +723,12 @@ fn update<const FMA: bool>(
             for (gradient, base) in gradient.chunks_mut(width).zip(sparse.base(from..from + rows)) {
                 gradient.iter_mut().zip(sums).for_each(|(g, sum)| *g = base * sum);
             }
-            let parts = chunks.iter().map(|chunk| (&chunk.turned, &chunk.errors[0][..]));
-            sparse::add_transposed_product::<FMA>(gradient, width, from, parts);
+            for chunk in chunks {
+                sparse.add_transposed_product::<FMA>(gradient, width, from / sparse::BLOCK, &chunk.rows, &chunk.errors[0]);
+            }
         }
         _ => {
-            gradient.fill(0.0);
-            let mut starts = Vec::with_capacity(CHUNK);
-            for chunk in chunks {
+            for (at, chunk) in chunks.iter().enumerate() {
                 let left = match layer {
                     0 => Picked { values: &samples.values, stride: samples.stride, rows: &chunk.rows },
                     _ => {
@@ -720,7 +736,10 @@ fn update<const FMA: bool>(
                         Picked { values, stride: values.len() / CHUNK, rows: &IN_ORDER[..chunk.rows.len()] }
                     }
                 };
-                add_transposed_product::<FMA>(gradient, width, left, from, rows, &chunk.errors[layer], &mut starts);
+                // The thread that updates these weights now will multiply with them next, if it can.
+                let coming = if layer == 0 && next.len() > at * CHUNK { rows_of(next, at) } else { &[] };
+                let columns = from..from + rows;
+                transposed_product::<FMA>(gradient, width, left, columns, &chunk.errors[layer], at > 0, coming);
             }
         }
     }
@@ -777,7 +796,7 @@ mod tests {
         let mut random = Run::new(8).random("example", 0);
         let inputs = Inputs::plain((0..5).collect(), loss);
         let stride = crate::models::samples::stride_for(5);
-        let mut values = vec![0.0; 40 * stride];
+        let mut values = Aligned::zeros(40 * stride);
         values.chunks_mut(stride).for_each(|row| row[..5].iter_mut().for_each(|x| *x = random.normal() as f32));
         let targets = (0..40)
             .map(|row| match loss {
@@ -891,7 +910,7 @@ mod tests {
                     mlp.train(&samples, &rows, Gate::default(), 0.01, &mut batch).unwrap();
                 }
                 assert!(batch.is_parallel);
-                mlp.layers[0].weights.values.clone()
+                mlp.layers[0].weights.values.to_vec()
             })
         };
         assert_eq!(run(1), run(3));
@@ -908,7 +927,7 @@ mod tests {
         let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
         let rows: Vec<usize> = (0..77).collect();
         let stride = crate::models::samples::stride_for(COLUMNS);
-        let mut values = vec![0.0; 77 * stride];
+        let mut values = Aligned::zeros(77 * stride);
         for (row, values) in values.chunks_mut(stride).enumerate() {
             values.iter_mut().zip(&columns).for_each(|(value, column)| *value = column[row] as f32);
         }

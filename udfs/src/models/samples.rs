@@ -2,6 +2,7 @@ use std::borrow::Cow;
 
 use rayon::prelude::*;
 
+use crate::math::aligned::Aligned;
 use crate::math::dot;
 use crate::math::gemm::padded;
 use crate::models::sparse::Sparse;
@@ -96,7 +97,7 @@ impl Inputs {
         Samples {
             columns: columns.len(),
             stride,
-            values: if sparse.is_some() { Vec::new() } else { turned(&columns, &self.factors, chosen, stride) },
+            values: if sparse.is_some() { Aligned::default() } else { turned(&columns, &self.factors, chosen, stride) },
             sparse,
             targets: chosen.iter().map(target).collect(),
             weights: if rows.weights.is_empty() { Vec::new() } else { chosen.iter().map(|row| rows.weights[*row]).collect() },
@@ -105,23 +106,27 @@ impl Inputs {
 }
 
 /// Columns, each times a factor, as rows.
-fn turned(columns: &[&[f64]], factors: &[f64], rows: &[usize], stride: usize) -> Vec<f32> {
+fn turned(columns: &[&[f64]], factors: &[f64], rows: &[usize], stride: usize) -> Aligned {
     const BAND: usize = 64;
-    let mut values = vec![0.0f32; rows.len() * stride];
-    // Band by band, so that both sides of a band stay in cache.
+    const LINE: usize = 16;
+    let mut values = Aligned::zeros(rows.len() * stride);
+    // Band by band, so that both sides of a band stay in cache; and some columns at a time, which fill a line of it.
     values.par_chunks_mut(BAND * stride).zip(rows.par_chunks(BAND)).for_each(|(band, rows)| {
-        for (at, (column, factor)) in columns.iter().zip(factors).enumerate() {
-            for (slot, row) in band[at..].iter_mut().step_by(stride).zip(rows) {
-                *slot = (column[*row] * factor) as f32;
+        for (at, (columns, factors)) in columns.chunks(LINE).zip(factors.chunks(LINE)).enumerate() {
+            for (values, row) in band.chunks_mut(stride).zip(rows) {
+                for ((value, column), factor) in values[at * LINE..].iter_mut().zip(columns).zip(factors) {
+                    *value = (column[*row] * factor) as f32;
+                }
             }
         }
     });
     values
 }
 
-/// Values from one row to the next. Not a multiple of a page, where walking down a column would hit a single line of the cache.
+/// Values from one row to the next: whole lines of the cache, where that costs little. Not a multiple of a page, where walking down a column
+/// would hit a single line.
 pub(crate) fn stride_for(columns: usize) -> usize {
-    let stride = padded(columns.max(1));
+    let stride = if columns < 128 { padded(columns.max(1)) } else { columns.next_multiple_of(16) };
     if stride.is_multiple_of(256) { stride + 16 } else { stride }
 }
 
@@ -131,7 +136,7 @@ pub(crate) struct Samples {
     pub columns: usize,
     /// All values, `stride` from one row to the next; none if the rows are sparse.
     pub stride: usize,
-    pub values: Vec<f32>,
+    pub values: Aligned,
     pub sparse: Option<Sparse>,
     /// The standardised number, or the position of the class.
     pub targets: Vec<f32>,
@@ -162,7 +167,7 @@ impl Samples {
             columns: self.columns,
             stride: self.stride,
             values: match self.sparse {
-                Some(_) => Vec::new(),
+                Some(_) => Aligned::default(),
                 None => rows.iter().flat_map(|row| &self.values[row * self.stride..][..self.stride]).copied().collect(),
             },
             sparse: self.sparse.as_ref().map(|sparse| sparse.some_rows(&rows)),
@@ -177,7 +182,7 @@ impl Samples {
         self.sparse = self.sparse.as_ref().map(|sparse| sparse.some_columns(columns));
         // What is left of a sparse table may be its dense part.
         let is_still_sparse = self.sparse.as_ref().is_some_and(|sparse| !sparse.is_dense());
-        let mut values = vec![0.0; if is_still_sparse { 0 } else { self.rows() * stride }];
+        let mut values = Aligned::zeros(if is_still_sparse { 0 } else { self.rows() * stride });
         values.par_chunks_mut(stride).enumerate().for_each(|(row, to)| match &self.sparse {
             Some(sparse) => to[..columns.len()].copy_from_slice(&sparse.row(row)),
             None => {

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use crate::math::gemm::{LANES, prefetch};
 
 /// Columns that are looked up together.
-pub(crate) const BLOCK: usize = 32;
+pub(crate) const BLOCK: usize = 48;
 /// Share of values beside the base up to which this is faster than multiplying all.
 const SHARE_MAX: f64 = 0.3;
 /// Rows looked at to find the bases.
@@ -31,59 +31,6 @@ pub(crate) struct Sparse {
     columns: Vec<u16>,
     /// What is added to the base there.
     values: Vec<f32>,
-}
-
-/// Entries by columns.
-#[derive(Debug, Default)]
-pub(crate) struct Turned {
-    /// Where the entries of each column begin, and the end.
-    starts: Vec<u32>,
-    /// The place of the row that each is in: a byte, so that all of this stays in a first-level cache.
-    rows: Vec<u8>,
-    values: Vec<f32>,
-}
-
-/// `c[k][j] += Σ x[i][k] · b[i][j]` for the columns `from + k`, as many as `c` has rows, over all rows `i` of several parts, but for what the
-/// bases add to it.
-#[inline(always)]
-pub(crate) fn add_transposed_product<'a, const FMA: bool>(
-    c: &mut [f32],
-    width: usize,
-    from: usize,
-    parts: impl Iterator<Item = (&'a Turned, &'a [f32])> + Clone,
-) {
-    assert!(width.is_multiple_of(LANES));
-    for (k, c) in c.chunks_mut(width).enumerate() {
-        let mut column = 0;
-        while column < width {
-            column += match (width - column) / LANES {
-                9 => add_column::<9, FMA>(c, width, column, from + k, parts.clone()),
-                8.. => add_column::<8, FMA>(c, width, column, from + k, parts.clone()),
-                4.. => add_column::<4, FMA>(c, width, column, from + k, parts.clone()),
-                _ => add_column::<1, FMA>(c, width, column, from + k, parts.clone()),
-            };
-        }
-    }
-}
-
-#[inline(always)]
-fn add_column<'a, const V: usize, const FMA: bool>(
-    c: &mut [f32],
-    width: usize,
-    column: usize,
-    k: usize,
-    parts: impl Iterator<Item = (&'a Turned, &'a [f32])>,
-) -> usize {
-    let c = lanes_mut::<V>(&mut c[column..]);
-    let mut sums = *c;
-    for (turned, b) in parts {
-        let range = turned.starts[k] as usize..turned.starts[k + 1] as usize;
-        for (i, value) in turned.rows[range.clone()].iter().zip(&turned.values[range]) {
-            add::<V, FMA>(&mut sums, *value, lanes(&b[usize::from(*i) * width + column..]));
-        }
-    }
-    *c = sums;
-    V * LANES
 }
 
 /// Some rows on their way into a [`Sparse`].
@@ -114,16 +61,26 @@ impl Sparse {
 
     fn join(base: Vec<f32>, bands: Vec<Band>) -> Self {
         let entries: usize = bands.iter().map(|band| band.values.len()).sum();
-        let (mut columns, mut values) = (Vec::with_capacity(entries), Vec::with_capacity(entries));
+        // Zeros are not written before they are needed, so that all threads share in what the first touch of memory costs.
+        let (mut columns, mut values) = (vec![0; entries], vec![0.0; entries]);
         let (mut starts, mut marks) = (vec![0], Vec::new());
-        for band in bands {
+        let (mut free_columns, mut free_values) = (&mut columns[..], &mut values[..]);
+        let mut places = Vec::with_capacity(bands.len());
+        for band in &bands {
             for count in &band.counts {
                 starts.push(starts[starts.len() - 1] + usize::from(*count));
             }
-            marks.extend(band.marks);
-            columns.extend(band.columns);
-            values.extend(band.values);
+            marks.extend(&band.marks);
+            let (of_columns, rest) = free_columns.split_at_mut(band.columns.len());
+            free_columns = rest;
+            let (of_values, rest) = free_values.split_at_mut(band.values.len());
+            free_values = rest;
+            places.push((of_columns, of_values));
         }
+        bands.into_par_iter().zip(places).for_each(|(band, (columns, values))| {
+            columns.copy_from_slice(&band.columns);
+            values.copy_from_slice(&band.values);
+        });
         Self { base, starts, marks, columns, values }
     }
 
@@ -231,35 +188,49 @@ impl Sparse {
         V * LANES
     }
 
-    /// The entries of some rows, 256 at most, by columns.
-    pub(crate) fn turn(&self, rows: &[u32], turned: &mut Turned) {
-        assert!(rows.len() <= 256, "places of rows are bytes");
-        let Turned { starts, rows: of, values } = turned;
-        let blocks = self.base.len().div_ceil(BLOCK);
-        starts.clear();
-        starts.resize(self.base.len() + 2, 0);
-        for row in rows {
-            for column in self.entries(*row as usize, 0..blocks).0 {
-                starts[usize::from(*column) + 2] += 1;
-            }
+    /// `c[k][j] += Σ x[rows[i]][k] · b[i][j]` over all rows `i`, for the columns of a block, but for what the bases add to it.
+    #[inline(always)]
+    pub(crate) fn add_transposed_product<const FMA: bool>(
+        &self,
+        c: &mut [f32],
+        width: usize,
+        block: usize,
+        rows: &[u32],
+        b: &[f32],
+    ) {
+        assert!(width.is_multiple_of(LANES));
+        let mut column = 0;
+        while column < width {
+            column += match (width - column) / LANES {
+                9 => self.add_rows::<9, FMA>(c, width, column, block, rows, b),
+                8.. => self.add_rows::<8, FMA>(c, width, column, block, rows, b),
+                4.. => self.add_rows::<4, FMA>(c, width, column, block, rows, b),
+                _ => self.add_rows::<1, FMA>(c, width, column, block, rows, b),
+            };
         }
-        let mut total = 0;
-        for start in &mut *starts {
-            total += *start;
-            *start = total;
-        }
-        of.resize(total as usize, 0);
-        values.resize(total as usize, 0.0);
+    }
+
+    #[inline(always)]
+    fn add_rows<const V: usize, const FMA: bool>(
+        &self,
+        c: &mut [f32],
+        width: usize,
+        column: usize,
+        block: usize,
+        rows: &[u32],
+        b: &[f32],
+    ) -> usize {
         for (i, row) in rows.iter().enumerate() {
-            let entries = self.entries(*row as usize, 0..blocks);
-            for (column, value) in entries.0.iter().zip(entries.1) {
-                // Where a column begins moves on to its end, which is where the next one begins.
-                let place = &mut starts[usize::from(*column) + 1];
-                of[*place as usize] = i as u8;
-                values[*place as usize] = *value;
-                *place += 1;
+            let errors = *lanes::<V>(&b[i * width + column..]);
+            let (columns, values) = self.entries(*row as usize, block..block + 1);
+            for (k, value) in columns.iter().zip(values) {
+                let c = lanes_mut::<V>(&mut c[(usize::from(*k) - block * BLOCK) * width + column..]);
+                let mut sums = *c;
+                add::<V, FMA>(&mut sums, *value, &errors);
+                *c = sums;
             }
         }
+        V * LANES
     }
 
     /// The bases of some columns.
@@ -388,14 +359,14 @@ mod tests {
         sparse.add_product::<FMA>(c, width, rows, blocks, weights);
     }
     #[inline(always)]
-    fn transposed<const FMA: bool>(c: &mut [f32], width: usize, from: usize, parts: &[(Turned, &[f32])]) {
-        add_transposed_product::<FMA>(c, width, from, parts.iter().map(|(turned, b)| (turned, *b)));
+    fn transposed<const FMA: bool>(sparse: &Sparse, c: &mut [f32], width: usize, block: usize, rows: &[u32], b: &[f32]) {
+        sparse.add_transposed_product::<FMA>(c, width, block, rows, b);
     }
     vectorized! {
         fn multiply(sparse: &Sparse, c: &mut [f32], width: usize, rows: &[u32], blocks: Range<usize>, weights: &[f32]) = product;
     }
     vectorized! {
-        fn multiply_transposed(c: &mut [f32], width: usize, from: usize, parts: &[(Turned, &[f32])]) = transposed;
+        fn multiply_transposed(sparse: &Sparse, c: &mut [f32], width: usize, block: usize, rows: &[u32], b: &[f32]) = transposed;
     }
 
     /// Columns that are mostly 0, or mostly something else, and the same rows by themselves.
@@ -424,7 +395,7 @@ mod tests {
 
     #[test]
     fn rows_come_back() {
-        for columns in [1, 31, 32, 33, 100] {
+        for columns in [1, BLOCK - 1, BLOCK, BLOCK + 1, 100] {
             let (sparse, rows) = example(columns);
             assert_rows(&sparse, &rows);
             let some: Vec<usize> = (0..40).map(|row| row * 7 % 80).collect();
@@ -444,7 +415,7 @@ mod tests {
     #[test]
     fn products_equal_those_of_all_values() {
         let mut random = Run::new(5).random("sparse", 0);
-        for (columns, width) in [(33, 8), (100, 72), (64, 24), (40, 104), (70, 64)] {
+        for (columns, width) in [(BLOCK + 1, 8), (130, 72), (2 * BLOCK, 24), (60, 104), (70, 64)] {
             let (sparse, rows) = example(columns);
             let mut draw = |n: usize| (0..n).map(|_| random.normal() as f32).collect::<Vec<f32>>();
             let (weights, errors) = (draw(columns * width), draw(9 * width));
@@ -457,12 +428,11 @@ mod tests {
                 let plain = 0.5 + (BLOCK..columns).map(|k| f64::from(row[k] * weights[k * width + j])).sum::<f64>();
                 assert!((f64::from(c[i * width + j]) - plain).abs() < 1e-4, "{columns} {width} {i} {j}");
             }
-            let mut parts = [(Turned::default(), &errors[..4 * width]), (Turned::default(), &errors[4 * width..])];
-            sparse.turn(&picked[..4], &mut parts[0].0);
-            sparse.turn(&picked[4..], &mut parts[1].0);
-            let (from, count) = (columns / 3, columns - columns / 3);
+            let block = blocks / 2;
+            let (from, count) = (block * BLOCK, BLOCK.min(columns - block * BLOCK));
             let mut c = vec![0.5; count * width];
-            multiply_transposed(&mut c, width, from, &parts);
+            multiply_transposed(&sparse, &mut c, width, block, &picked[..4], &errors);
+            multiply_transposed(&sparse, &mut c, width, block, &picked[4..], &errors[4 * width..]);
             for (k, j) in (0..count).flat_map(|k| (0..width).map(move |j| (k, j))) {
                 let base = sparse.base(from + k..from + k + 1)[0];
                 let of = |i: usize| f64::from((rows[picked[i] as usize][from + k] - base) * errors[i * width + j]);

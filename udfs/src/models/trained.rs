@@ -5,6 +5,7 @@ use super::mlp::Gate;
 use super::refit::Learner;
 use super::samples::{Inputs, Loss, Samples, stride_for};
 use super::training::{Trainer, Training};
+use crate::math::aligned::Aligned;
 use crate::{Result, Run};
 
 /// A hidden layer of so many neurons, trained for so many passes in batches of 32 rows: the paper's choice but for the width.
@@ -67,7 +68,7 @@ fn softmax(output: &[f32]) -> Vec<f64> {
 /// Rows as a network reads them.
 fn samples(folds: &Folds, columns: &[usize], rows: &[usize], target: (f64, f64)) -> Samples {
     let stride = stride_for(columns.len());
-    let mut values = vec![0.0; rows.len() * stride];
+    let mut values = Aligned::zeros(rows.len() * stride);
     for (out, row) in values.chunks_exact_mut(stride).zip(rows) {
         out.iter_mut().zip(columns).for_each(|(value, column)| *value = folds.columns[*column][*row] as f32);
     }

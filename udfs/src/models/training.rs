@@ -92,9 +92,12 @@ pub(crate) struct Trainer<'a> {
 impl<'a> Trainer<'a> {
     pub(crate) fn new(samples: Samples, inputs: &Inputs, training: &Training, run: &'a Run) -> Self {
         let mlp = Mlp::new(inputs, &training.hidden, run);
-        let batches = Batches::new(&samples, run);
+        let mut batches = Batches::new(&samples, run);
         let rows = vec![0; training.batch_rows(batches.pass_rows())];
-        Self { samples, mlp, batch: Batch::default(), batches, rows, run, loss: f64::NAN }
+        let mut batch = Batch::default();
+        batch.next.clone_from(&rows);
+        batches.next_batch(&mut batch.next);
+        Self { samples, mlp, batch, batches, rows, run, loss: f64::NAN }
     }
 
     pub(crate) fn pass_rows(&self) -> usize {
@@ -119,9 +122,10 @@ impl<'a> Trainer<'a> {
         })
     }
 
-    /// Draws the rows of the next batch.
+    /// Goes on to the next batch, and draws the rows of the one after it.
     pub(crate) fn draw(&mut self) {
-        self.batches.next_batch(&mut self.rows);
+        std::mem::swap(&mut self.rows, &mut self.batch.next);
+        self.batches.next_batch(&mut self.batch.next);
     }
 
     pub(crate) fn rows(&self) -> &[u32] {

@@ -1,6 +1,7 @@
 //! Attention weights and the masks they make.
 
 use crate::choice;
+use crate::math::gemm::{LANES, vectorized};
 use crate::models::mlp::{Rate, adam, exp};
 
 choice! {
@@ -38,10 +39,12 @@ pub(crate) struct Attention {
     second: Vec<f32>,
     gradient: Vec<f32>,
     steps: i32,
-    /// The candidates that attention is shared between.
-    pub open: Vec<bool>,
+    /// 1 for the candidates that attention is shared between, 0 for the others.
+    open: Vec<f32>,
     /// 1 for the others.
     pub mask: Vec<f32>,
+    /// What the open candidates' part of the mask was multiplied by, so that it sums to one.
+    factor: f32,
 }
 
 impl Attention {
@@ -54,8 +57,9 @@ impl Attention {
             second: zeros.clone(),
             gradient: zeros.clone(),
             steps: 0,
-            open: vec![true; candidates],
+            open: vec![1.0; candidates],
             mask: zeros,
+            factor: 1.0,
         };
         attention.begin_round();
         attention
@@ -63,85 +67,119 @@ impl Attention {
 
     /// Weights back to their start, and the moments with them: what one round learnt must not push the next.
     pub(crate) fn begin_round(&mut self) {
-        let open = self.open.iter().filter(|open| **open).count();
+        let open = self.open.iter().filter(|open| **open > 0.0).count();
         self.weights.fill(self.kind.start(open.max(1)));
         self.first.fill(0.0);
         self.second.fill(0.0);
         self.steps = 0;
-        self.update_mask();
+        update_mask::<false>(self);
     }
 
     /// Takes a candidate out of the competition: it is on from now.
     pub(crate) fn choose(&mut self, candidate: usize) {
-        self.open[candidate] = false;
-    }
-
-    fn update_mask(&mut self) {
-        let Self { kind, weights, open, mask, .. } = self;
-        let largest = weights.iter().zip(&*open).filter(|(_, open)| **open).map(|(w, _)| *w).fold(f32::NEG_INFINITY, f32::max);
-        for ((mask, weight), open) in mask.iter_mut().zip(weights.iter()).zip(&*open) {
-            let value = match kind {
-                Mask::Softmax => exp((weight - largest).min(0.0)),
-                Mask::L1 | Mask::L1Normalized => weight.abs(),
-                Mask::L2 | Mask::L2Normalized => weight * weight,
-            };
-            *mask = if *open { value } else { 0.0 };
-        }
-        if kind.is_normalized() {
-            let total: f64 = mask.iter().map(|x| f64::from(*x)).sum();
-            let factor = if total > 0.0 { (1.0 / total) as f32 } else { 0.0 };
-            mask.iter_mut().for_each(|x| *x *= factor);
-        }
-        for (mask, open) in mask.iter_mut().zip(open) {
-            *mask = if *open { *mask } else { 1.0 };
-        }
-    }
-
-    /// The derivative of the loss by the weights, from its derivative `slopes` by the mask.
-    fn differentiate(&mut self, slopes: &[f32]) {
-        let Self { kind, weights, open, mask, gradient, .. } = self;
-        let mut mean = 0.0;
-        let mut total = 0.0;
-        for (((open, mask), slope), weight) in open.iter().zip(&*mask).zip(slopes).zip(&*weights) {
-            let counts = if *open { 1.0 } else { 0.0 };
-            mean += counts * f64::from(*mask) * f64::from(*slope);
-            total += counts
-                * match kind {
-                    Mask::L1Normalized => f64::from(weight.abs()),
-                    Mask::L2Normalized => f64::from(*weight).powi(2),
-                    _ => 0.0,
-                };
-        }
-        let mean = mean as f32;
-        let factor = if total > 0.0 { (1.0 / total) as f32 } else { 0.0 };
-        for at in 0..open.len() {
-            let (weight, slope) = (weights[at], slopes[at]);
-            let derivative = match kind {
-                Mask::Softmax => mask[at] * (slope - mean),
-                Mask::L1 => weight.signum() * slope,
-                Mask::L2 => 2.0 * weight * slope,
-                Mask::L1Normalized => weight.signum() * factor * (slope - mean),
-                Mask::L2Normalized => 2.0 * weight * factor * (slope - mean),
-            };
-            gradient[at] = if open[at] { derivative } else { 0.0 };
-        }
+        self.open[candidate] = 0.0;
     }
 
     /// One step of Adam along `slopes`, the derivative of the loss by the mask.
     pub(crate) fn step(&mut self, slopes: &[f32], rate: f64) {
-        self.differentiate(slopes);
         self.steps += 1;
-        adam(&mut self.weights, &self.gradient, &mut self.first, &mut self.second, Rate::of(rate, self.steps));
-        self.update_mask();
+        let rate = Rate::of(rate, self.steps);
+        take_step(self, slopes, rate);
     }
 
     /// The open candidates, the most attended first.
     pub(crate) fn ranked(&self) -> Vec<usize> {
         let value = |at: usize| if self.kind == Mask::Softmax { self.weights[at] } else { self.weights[at].abs() };
-        let mut order: Vec<usize> = (0..self.open.len()).filter(|at| self.open[*at]).collect();
+        let mut order: Vec<usize> = (0..self.open.len()).filter(|at| self.open[*at] > 0.0).collect();
         order.sort_by(|a, b| value(*b).total_cmp(&value(*a)).then(a.cmp(b)));
         order
     }
+}
+
+// All other threads wait meanwhile, so it is worth wide registers.
+vectorized! {
+    fn take_step(attention: &mut Attention, slopes: &[f32], rate: Rate) = step;
+}
+
+#[inline(always)]
+fn step<const FMA: bool>(attention: &mut Attention, slopes: &[f32], rate: Rate) {
+    differentiate::<FMA>(attention, slopes);
+    let Attention { weights, gradient, first, second, .. } = attention;
+    adam(weights, gradient, first, second, rate);
+    update_mask::<FMA>(attention);
+}
+
+/// The derivative of the loss by the weights, from its derivative `slopes` by the mask.
+#[inline(always)]
+fn differentiate<const FMA: bool>(attention: &mut Attention, slopes: &[f32]) {
+    let Attention { kind, weights, open, mask, gradient, factor, .. } = attention;
+    // Of one candidate more than of all others, because they share what there is.
+    let mean = if kind.is_normalized() { sum_of_products(open, mask, slopes) as f32 } else { 0.0 };
+    let all = gradient.iter_mut().zip(weights).zip(slopes).zip(mask).zip(open);
+    for ((((gradient, weight), slope), mask), open) in all {
+        let derivative = match kind {
+            Mask::Softmax => *mask * (slope - mean),
+            Mask::L1 => weight.signum() * slope,
+            Mask::L2 => 2.0 * *weight * slope,
+            Mask::L1Normalized => weight.signum() * *factor * (slope - mean),
+            Mask::L2Normalized => 2.0 * *weight * *factor * (slope - mean),
+        };
+        *gradient = *open * derivative;
+    }
+}
+
+#[inline(always)]
+fn update_mask<const FMA: bool>(attention: &mut Attention) {
+    let Attention { kind, weights, open, mask, factor, .. } = attention;
+    let largest = if *kind == Mask::Softmax { largest(weights, open) } else { 0.0 };
+    for ((mask, weight), open) in mask.iter_mut().zip(&*weights).zip(&*open) {
+        let value = match kind {
+            Mask::Softmax => exp((weight - largest).min(0.0)),
+            Mask::L1 | Mask::L1Normalized => weight.abs(),
+            Mask::L2 | Mask::L2Normalized => weight * weight,
+        };
+        *mask = *open * value;
+    }
+    if kind.is_normalized() {
+        let total = sum_of_products(open, mask, open);
+        *factor = if total > 0.0 { (1.0 / total) as f32 } else { 0.0 };
+    }
+    for (mask, open) in mask.iter_mut().zip(open) {
+        *mask = *mask * *factor + (1.0 - *open);
+    }
+}
+
+/// `Σ a·b·c`, in as many running sums as fill the registers.
+#[inline(always)]
+fn sum_of_products(a: &[f32], b: &[f32], c: &[f32]) -> f64 {
+    let mut sums = [0.0; LANES];
+    let ((a, a_rest), (b, b_rest), (c, c_rest)) = (a.as_chunks(), b.as_chunks(), c.as_chunks());
+    for ((a, b), c) in a.iter().zip(b).zip(c) {
+        let (a, b, c): ([f32; LANES], [f32; LANES], [f32; LANES]) = (*a, *b, *c);
+        for lane in 0..LANES {
+            sums[lane] += f64::from(a[lane] * b[lane]) * f64::from(c[lane]);
+        }
+    }
+    for (lane, sum) in sums.iter_mut().enumerate().take(a_rest.len()) {
+        *sum += f64::from(a_rest[lane] * b_rest[lane]) * f64::from(c_rest[lane]);
+    }
+    sums.iter().sum()
+}
+
+/// The largest weight of an open candidate.
+#[inline(always)]
+fn largest(weights: &[f32], open: &[f32]) -> f32 {
+    let mut tops = [f32::NEG_INFINITY; LANES];
+    let ((weights, rest), (open, open_rest)) = (weights.as_chunks(), open.as_chunks());
+    for (weights, open) in weights.iter().zip(open) {
+        let (weights, open): ([f32; LANES], [f32; LANES]) = (*weights, *open);
+        for lane in 0..LANES {
+            let is_higher = open[lane] > 0.0 && weights[lane] > tops[lane];
+            tops[lane] = if is_higher { weights[lane] } else { tops[lane] };
+        }
+    }
+    let rest = rest.iter().zip(open_rest).filter(|(_, open)| **open > 0.0).map(|(weight, _)| *weight);
+    rest.chain(tops).fold(f32::NEG_INFINITY, f32::max)
 }
 
 #[cfg(test)]
@@ -186,14 +224,14 @@ mod tests {
         for kind in ALL {
             let mut attention = example(kind);
             attention.weights.copy_from_slice(&[0.4, -0.7, 0.1, 1.3, 0.9]);
-            attention.update_mask();
-            attention.differentiate(&slopes);
+            update_mask::<false>(&mut attention);
+            differentiate::<false>(&mut attention, &slopes);
             for at in [0, 1, 3, 4] {
                 let loss = |shift: f32| {
                     let mut moved = example(kind);
                     moved.weights.copy_from_slice(&attention.weights);
                     moved.weights[at] += shift;
-                    moved.update_mask();
+                    update_mask::<false>(&mut moved);
                     moved.mask.iter().zip(&slopes).map(|(m, s)| f64::from(*m) * f64::from(*s)).sum::<f64>()
                 };
                 let difference = (loss(1e-2) - loss(-1e-2)) / 2e-2;

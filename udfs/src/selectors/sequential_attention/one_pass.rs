@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use super::SequentialAttention;
 use super::attention::Attention;
+use crate::math::aligned::Aligned;
 use crate::math::gemm::prefetch;
 use crate::models::candidates::Candidates;
 use crate::models::ground;
@@ -95,12 +96,17 @@ impl OnePass {
         forced.iter().for_each(|candidate| attention.choose(*candidate));
         attention.begin_round();
         let stride = stride_for(candidates.columns.len());
-        let empty = || Samples { columns: candidates.columns.len(), stride, ..Samples::default() };
+        let space = |rows: usize| Samples {
+            columns: candidates.columns.len(),
+            stride,
+            values: Aligned::zeros(rows * stride),
+            ..Samples::default()
+        };
         let feed = Feed {
             encoder: Encoder::new(problem, rows, &inputs, plan),
-            buffer: empty(),
+            buffer: space(rows.rows().max(1)),
             capacity: rows.rows().max(1),
-            batch: empty(),
+            batch: space(batch_rows),
             batch_rows,
             ready: Vec::new(),
             spare: Vec::new(),
@@ -166,8 +172,7 @@ impl Feed {
         let mut rows = counts.iter().enumerate().flat_map(|(row, count)| std::iter::repeat_n(row, *count));
         let room = self.capacity - self.buffer.rows();
         for row in rows.by_ref().take(room) {
-            self.buffer.values.extend(&band[row * stride..][..stride]);
-            self.buffer.targets.push(targets[row]);
+            append(&mut self.buffer, &band[row * stride..][..stride], targets[row]);
         }
         let moves: Vec<(usize, usize)> = rows.map(|row| (row, self.random.below(self.capacity))).collect();
         for (at, (row, place)) in moves.iter().enumerate() {
@@ -175,10 +180,10 @@ impl Feed {
             if let Some((_, next)) = moves.get(at + AHEAD) {
                 prefetch(&self.buffer.values[next * stride..][..stride]);
             }
-            let place_values = &mut self.buffer.values[place * stride..][..stride];
-            self.batch.values.extend(&*place_values);
-            place_values.copy_from_slice(&band[row * stride..][..stride]);
-            self.batch.targets.push(std::mem::replace(&mut self.buffer.targets[*place], targets[*row]));
+            let leaving = &mut self.buffer.values[place * stride..][..stride];
+            append(&mut self.batch, leaving, self.buffer.targets[*place]);
+            leaving.copy_from_slice(&band[row * stride..][..stride]);
+            self.buffer.targets[*place] = targets[*row];
             if self.batch.rows() == self.batch_rows {
                 self.end_batch();
             }
@@ -186,7 +191,7 @@ impl Feed {
     }
 
     fn end_batch(&mut self) {
-        let next = self.spare.pop().unwrap_or_else(|| Samples { values: Vec::new(), targets: Vec::new(), ..self.batch.clone() });
+        let next = self.spare.pop().unwrap_or_else(|| Samples { targets: Vec::new(), ..self.batch.clone() });
         self.ready.push(std::mem::replace(&mut self.batch, next));
     }
 
@@ -195,13 +200,23 @@ impl Feed {
         let mut waiting: Vec<usize> = (0..self.buffer.rows()).collect();
         self.random.shuffle(&mut waiting);
         for at in waiting {
-            self.batch.values.extend(&self.buffer.values[at * self.buffer.stride..][..self.buffer.stride]);
-            self.batch.targets.push(self.buffer.targets[at]);
+            append(
+                &mut self.batch,
+                &self.buffer.values[at * self.buffer.stride..][..self.buffer.stride],
+                self.buffer.targets[at],
+            );
             if self.batch.rows() == self.batch_rows {
                 self.end_batch();
             }
         }
     }
+}
+
+/// Adds a row to samples that have space for it.
+fn append(samples: &mut Samples, values: &[f32], target: f32) {
+    let row = samples.rows();
+    samples.values[row * samples.stride..][..samples.stride].copy_from_slice(values);
+    samples.targets.push(target);
 }
 
 impl Learner {
@@ -250,10 +265,7 @@ impl Pass for OnePass {
         let Self { feed, learner } = self;
         let mut ready = std::mem::take(&mut feed.ready);
         let (trained, fed) = rayon::join(|| learner.train_all(&ready), || feed.push(rows, &label, weights, features));
-        for batch in &mut ready {
-            batch.values.clear();
-            batch.targets.clear();
-        }
+        ready.iter_mut().for_each(|batch| batch.targets.clear());
         feed.spare.append(&mut ready);
         trained.and(fed)
     }
