@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use pursuit_udfs::datum_wise::{Action, Asking, Policy};
+use pursuit_udfs::datum_wise::{Asking, Detail, Policy};
 use pursuit_udfs::testing::{Column, Table};
 use pursuit_udfs::{Block, NO_LEVEL, Run, Settings, Task, Value, options};
 use serde_json::json;
@@ -85,14 +85,8 @@ fn decide(policy: &Policy, table: &Table) -> Vec<(usize, Vec<usize>, f64)> {
         Column::Numbers(values) => values.len(),
         Column::Text(values) => values.len(),
     };
-    let mut decided = Vec::new();
-    policy
-        .classify(rows, &blocks, &Run::default(), |_, decision| {
-            assert!(matches!(decision.steps.last().map(|step| step.action), Some(Action::Predict(_))));
-            decided.push((decision.class, decision.units.clone(), decision.cost));
-        })
-        .expect("nobody cancels");
-    decided
+    let decided = policy.classify(rows, &blocks, Detail::Units, &Run::default()).expect("nobody cancels");
+    decided.rows().map(|decision| (decision.class, decision.units, decision.cost)).collect()
 }
 
 fn main() {

@@ -32,7 +32,7 @@ use datafusion::physical_plan::{
     ReplaceChildrenOptions, collect,
 };
 use futures::{StreamExt, TryStreamExt};
-use pursuit_udfs::datum_wise::{Action, Decision, POLICY_COLUMNS, Policy, PolicyRow};
+use pursuit_udfs::datum_wise::{Action, Decisions, Detail, POLICY_COLUMNS, Policy, PolicyRow};
 use pursuit_udfs::{Decides, Error, Run, Settings, Spec, Work};
 use tokio::sync::OnceCell;
 
@@ -352,6 +352,7 @@ struct Decider {
     is_text: Vec<bool>,
     has_label: bool,
     shows_steps: bool,
+    detail: Detail,
     /// The classes as texts and as values of the label; what can be asked for.
     class_names: ArrayRef,
     classes: ArrayRef,
@@ -385,24 +386,22 @@ impl Decider {
         let classes = cast(&class_names, &plan.label_type)?;
         let units = Arc::new(StringArray::from_iter_values(policy.units.iter().map(|unit| &unit.name)));
         let (has_label, shows_steps, schema) = (plan.label.is_some(), plan.shows_steps, Arc::clone(&exec.schema));
-        Ok(Self { policy, schema, wanted, keys, is_text, has_label, shows_steps, class_names, classes, units })
+        let detail = match schema.column_with_name("features") {
+            _ if shows_steps => Detail::Steps,
+            Some(_) => Detail::Units,
+            None => Detail::Predictions,
+        };
+        Ok(Self { policy, schema, wanted, keys, is_text, has_label, shows_steps, detail, class_names, classes, units })
     }
 
     fn decide(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let keys = self.keys.len();
         let features = self.is_text.iter().enumerate().map(|(at, text)| (Arc::clone(batch.column(keys + at)), *text));
-        let mut answer = Answer::default();
-        with_blocks(&features.collect::<Vec<_>>(), |blocks| {
-            self.policy.classify(batch.num_rows(), blocks, &Run::default(), |row, decision| {
-                if self.shows_steps {
-                    answer.steps(row, decision);
-                } else {
-                    answer.row(decision);
-                }
-            })
+        let decisions = with_blocks(&features.collect::<Vec<_>>(), |blocks| {
+            self.policy.classify(batch.num_rows(), blocks, self.detail, &Run::default())
         })?
         .map_err(|error| named("datum_wise_classify", error))?;
-        let answer = answer.finish();
+        let answer = if self.shows_steps { Answer::of_steps(&decisions) } else { Answer::of_rows(decisions) };
         let columns =
             self.schema.fields().iter().map(|field| self.column(field.name(), batch, &answer)).collect::<Result<_>>()?;
         let rows = RecordBatchOptions::new().with_row_count(Some(answer.predictions.len()));
@@ -410,7 +409,7 @@ impl Decider {
     }
 
     /// A column of the answer.
-    fn column(&self, name: &str, batch: &RecordBatch, answer: &Finished) -> Result<ArrayRef> {
+    fn column(&self, name: &str, batch: &RecordBatch, answer: &Answer) -> Result<ArrayRef> {
         Ok(match name {
             key if self.keys.iter().any(|other| other == key) => {
                 let at = self.keys.iter().position(|other| other == key).expect("it is one of them");
@@ -441,7 +440,7 @@ impl Decider {
     }
 
     /// Whether each prediction is the label; NULL where the label is.
-    fn correct(&self, label: Option<&ArrayRef>, answer: &Finished) -> Result<BooleanArray> {
+    fn correct(&self, label: Option<&ArrayRef>, answer: &Answer) -> Result<BooleanArray> {
         let Some(label) = label else { return Ok(BooleanArray::new_null(answer.predictions.len())) };
         if label.data_type() == self.classes.data_type() {
             return Ok(eq(label, &take(&self.classes, &answer.predictions, None)?)?);
@@ -460,18 +459,8 @@ impl Decider {
     }
 }
 
-/// Decisions as they come, by number: names are looked up for a whole batch at once.
-#[derive(Default)]
+/// Decisions by number, those of rows or their steps: names are looked up for a whole batch at once.
 struct Answer {
-    rows: Vec<u32>,
-    predictions: Vec<Option<u32>>,
-    units: Vec<Option<u32>>,
-    counts: Vec<i64>,
-    costs: Vec<f64>,
-    scores: Vec<f64>,
-}
-
-struct Finished {
     /// The row of each step.
     rows: UInt32Array,
     predictions: UInt32Array,
@@ -483,36 +472,40 @@ struct Finished {
 }
 
 impl Answer {
-    fn row(&mut self, decision: &Decision) {
-        self.predictions.push(Some(decision.class as u32));
-        self.units.extend(decision.units.iter().map(|unit| Some(*unit as u32)));
-        self.counts.push(decision.units.len() as i64);
-        self.costs.push(decision.cost);
-        self.scores.push(decision.score);
-    }
-
-    fn steps(&mut self, row: usize, decision: &Decision) {
-        for (at, step) in decision.steps.iter().enumerate() {
-            self.rows.push(row as u32);
-            self.counts.push(at as i64 + 1);
-            self.scores.push(step.score);
-            let (unit, class) = match step.action {
-                Action::Ask(unit) => (Some(unit as u32), None),
-                Action::Predict(class) => (None, Some(class as u32)),
-            };
-            self.units.push(unit);
-            self.predictions.push(class);
+    fn of_rows(decisions: Decisions) -> Self {
+        Self {
+            rows: UInt32Array::new_null(0),
+            predictions: decisions.classes.into(),
+            units: decisions.units.into(),
+            counts: Int64Array::from_iter_values(decisions.counts.iter().map(|count| i64::from(*count))),
+            costs: decisions.costs.into(),
+            scores: decisions.scores.into(),
         }
     }
 
-    fn finish(self) -> Finished {
-        Finished {
-            rows: self.rows.into(),
-            predictions: self.predictions.into(),
-            units: self.units.into(),
-            counts: self.counts.into(),
-            costs: self.costs.into(),
-            scores: self.scores.into(),
+    fn of_steps(decisions: &Decisions) -> Self {
+        let (mut rows, mut counts, mut scores) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut predictions, mut units): (Vec<Option<u32>>, Vec<Option<u32>>) = (Vec::new(), Vec::new());
+        for (row, decision) in decisions.rows().enumerate() {
+            for (at, step) in decision.steps.iter().enumerate() {
+                rows.push(row as u32);
+                counts.push(at as i64 + 1);
+                scores.push(step.score);
+                let (unit, class) = match step.action {
+                    Action::Ask(unit) => (Some(unit as u32), None),
+                    Action::Predict(class) => (None, Some(class as u32)),
+                };
+                units.push(unit);
+                predictions.push(class);
+            }
+        }
+        Self {
+            rows: rows.into(),
+            predictions: predictions.into(),
+            units: units.into(),
+            counts: counts.into(),
+            costs: Float64Array::new_null(0),
+            scores: scores.into(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pursuit_udfs::datum_wise::{Action, Asking, Decision, Policy};
+use pursuit_udfs::datum_wise::{Action, Asking, Decision, Detail, Policy};
 use pursuit_udfs::options::{Lists, Pairs};
 use pursuit_udfs::testing::{Column, Table, planted};
 use pursuit_udfs::{Block, Data, Problem, Run, Task};
@@ -45,9 +45,7 @@ fn decide(policy: &Policy, table: &Table) -> Vec<Decision> {
         Column::Numbers(values) => values.len(),
         Column::Text(values) => values.len(),
     };
-    let mut decisions = Vec::new();
-    policy.classify(rows, &blocks, &Run::default(), |_, decision| decisions.push(decision.clone())).unwrap();
-    decisions
+    policy.classify(rows, &blocks, Detail::Steps, &Run::default()).unwrap().rows().collect()
 }
 
 /// What a policy earns on average: minus prices and mistakes.

@@ -2,18 +2,22 @@
 //! enough. [`learn`] trains one, [`Policy`] decides rows with it.
 
 mod classify;
+mod coded;
+mod decisions;
 mod memo;
 mod options;
 mod policy;
 mod regress;
 mod rewards;
 mod rollouts;
+mod rounds;
 mod sample;
 mod states;
 mod table;
 mod train;
 mod walk;
 
+pub use decisions::{Decisions, Detail};
 pub use options::Asking;
 pub use policy::{Action, Decision, Policy, PolicyColumn, PolicyUnit, Step, Weights};
 pub use rewards::{Discount, Neighbours, Relation, Rewards};
