@@ -147,6 +147,47 @@ pub(crate) fn transposed_product<const FMA: bool>(
     }
 }
 
+/// `c[i][0] += Σ_k a[i][k] · b[k]` for every row of `a`: [`add_product`] with a single column, eight times as fast with registers along `k`.
+/// Rows of `c` lie `width` apart; all of `b` counts, whole registers.
+#[inline(always)]
+pub(crate) fn add_single_product<const FMA: bool>(c: &mut [f32], width: usize, a: Picked<'_>, b: &[f32]) {
+    for (i, c) in c.chunks_mut(width).take(a.rows.len()).enumerate() {
+        let left = &a.values[a.rows[i] as usize * a.stride..][..b.len()];
+        let mut sums = [0.0; LANES];
+        for (x, y) in left.as_chunks::<LANES>().0.iter().zip(b.as_chunks::<LANES>().0) {
+            let (x, y) = (*x, *y);
+            for lane in 0..LANES {
+                sums[lane] = if FMA { x[lane].mul_add(y[lane], sums[lane]) } else { sums[lane] + x[lane] * y[lane] };
+            }
+        }
+        c[0] += sums.iter().sum::<f32>();
+    }
+}
+
+/// `c[i][0] += Σ_k a[k][columns.start + i] · b[k][0]`: [`transposed_product`] with a single column, in the same way.
+#[inline(always)]
+pub(crate) fn add_single_transposed_product<const FMA: bool>(
+    c: &mut [f32],
+    width: usize,
+    a: Picked<'_>,
+    columns: Range<usize>,
+    b: &[f32],
+) {
+    for (block, c) in c.chunks_mut(LANES * width).enumerate() {
+        let from = columns.start + block * LANES;
+        let mut sums = [0.0; LANES];
+        for (row, b) in a.rows.iter().zip(b.chunks(width)) {
+            let x: [f32; LANES] = *a.values[*row as usize * a.stride + from..].first_chunk().expect("rows are whole registers");
+            for lane in 0..LANES {
+                sums[lane] = if FMA { b[0].mul_add(x[lane], sums[lane]) } else { sums[lane] + b[0] * x[lane] };
+            }
+        }
+        for (c, sum) in c.chunks_mut(width).zip(sums) {
+            c[0] += sum;
+        }
+    }
+}
+
 /// Columns by registers: where each lot begins, and how many registers it has. Two, and once three where two do not divide the width: one
 /// alone would spend more time on reading than on multiplying.
 #[inline(always)]
@@ -344,6 +385,35 @@ mod tests {
                 close(&c, i, j, (0..rows).map(|k| value(k, i + 1) * f64::from(b[k * width + j])).sum());
             }
         }
+    }
+
+    vectorized! {
+        fn multiply_single(c: &mut [f32], width: usize, a: Picked<'_>, b: &[f32]) = add_single_product;
+    }
+    vectorized! {
+        fn multiply_single_transposed(c: &mut [f32], width: usize, a: Picked<'_>, columns: Range<usize>, b: &[f32]) =
+            add_single_transposed_product;
+    }
+
+    #[test]
+    fn a_single_column_is_a_column_of_the_product() {
+        let mut random = Run::new(7).random("gemm", 0);
+        let mut draw = |n: usize| (0..n).map(|_| random.normal() as f32).collect::<Vec<f32>>();
+        let (rows, depth, width) = (13, 72, LANES);
+        let (a, right, errors) = (draw(rows * depth), draw(depth), draw(rows * width));
+        let picked: Vec<u32> = (0..rows as u32).rev().collect();
+        let a = Picked { values: &a, stride: depth, rows: &picked };
+        let mut b = vec![0.0; depth * width];
+        b.iter_mut().step_by(width).zip(&right).for_each(|(b, right)| *b = *right);
+        let (mut all, mut single) = (vec![0.5; rows * width], vec![0.5; rows * width]);
+        multiply(&mut all, width, a, &b, depth);
+        multiply_single(&mut single, width, a, &right);
+        assert!(all.iter().zip(&single).all(|(x, y)| (x - y).abs() < 1e-4));
+        let (mut all, mut single) = (vec![0.5; 19 * width], vec![0.5; 19 * width]);
+        multiply_transposed(&mut all, width, a, 24..43, &errors, true, &[]);
+        multiply_single_transposed(&mut single, width, a, 24..43, &errors);
+        assert!(all.iter().zip(&single).step_by(width).all(|(x, y)| (x - y).abs() < 1e-4));
+        assert!(single.iter().enumerate().all(|(at, x)| at % width == 0 || *x == 0.5));
     }
 
     #[test]

@@ -11,7 +11,9 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::math::aligned::Aligned;
-use crate::math::gemm::{LANES, Picked, add_product, padded, transposed_product, vectorized};
+use crate::math::gemm::{
+    LANES, Picked, add_product, add_single_product, add_single_transposed_product, padded, transposed_product, vectorized,
+};
 use crate::models::samples::{Inputs, Loss, Samples};
 use crate::models::sparse;
 use crate::models::team::{Hands, Team};
@@ -265,7 +267,8 @@ impl Mlp {
         let mut rest = &mut slopes[..];
         for (at, layer) in self.layers.iter_mut().enumerate() {
             let inputs = if at == 0 { block_of(samples) } else { BLOCK };
-            let (width, size, weights) = (layer.width, inputs * layer.width, &mut layer.weights);
+            let (outputs, width, size) = (layer.outputs, layer.width, inputs * layer.width);
+            let weights = &mut layer.weights;
             let (own, others) = std::mem::take(&mut rest).split_at_mut(layer.inputs);
             rest = others;
             let parts = weights
@@ -275,7 +278,7 @@ impl Mlp {
                 .zip(weights.first.chunks_mut(size).zip(weights.second.chunks_mut(size)))
                 .zip(own.chunks_mut(inputs));
             for (block, (((values, gradient), (first, second)), slopes)) in parts.enumerate() {
-                blocks.push(Block { layer: at, from: block * inputs, width, values, gradient, first, second, slopes });
+                blocks.push(Block { layer: at, from: block * inputs, outputs, width, values, gradient, first, second, slopes });
             }
         }
         hands.each(&mut blocks, |_, block| {
@@ -618,7 +621,11 @@ fn forward_behind<const FMA: bool>(mlp: &Mlp, chunk: &mut Chunk) {
         if at > 0 {
             values.chunks_mut(layer.width).for_each(|values| values.copy_from_slice(&layer.bias.values));
             let left = Picked { values: &before[at - 1], stride: mlp.layers[at - 1].width, rows: &IN_ORDER[..rows] };
-            add_product::<FMA>(values, layer.width, left, &layer.weights.values, layer.inputs);
+            if layer.outputs == 1 {
+                add_single_product::<FMA>(values, layer.width, left, &layer.transposed);
+            } else {
+                add_product::<FMA>(values, layer.width, left, &layer.weights.values, layer.inputs);
+            }
         }
         if at + 1 < mlp.layers.len() || mlp.is_last_active {
             values.iter_mut().for_each(|value| *value *= if *value > 0.0 { 1.0 } else { mlp.leak });
@@ -697,6 +704,7 @@ pub(crate) fn exp(x: f32) -> f32 {
 struct Block<'a> {
     layer: usize,
     from: usize,
+    outputs: usize,
     width: usize,
     values: &'a mut [f32],
     gradient: &'a mut [f32],
@@ -715,8 +723,8 @@ fn update<const FMA: bool>(
     gate: Gate<'_>,
     rate: Option<Rate>,
 ) {
-    let Block { layer, from, width, values, gradient, first, second, slopes } = block;
-    let (layer, from, width) = (*layer, *from, *width);
+    let Block { layer, from, outputs, width, values, gradient, first, second, slopes } = block;
+    let (layer, from, outputs, width) = (*layer, *from, *outputs, *width);
     let rows = gradient.len() / width;
     match (layer, &samples.sparse) {
         (0, Some(sparse)) => {
@@ -727,19 +735,24 @@ fn update<const FMA: bool>(
                 sparse.add_transposed_product::<FMA>(gradient, width, from / sparse::BLOCK, &chunk.rows, &chunk.errors[0]);
             }
         }
-        _ => {
+        (0, None) => {
             for (at, chunk) in chunks.iter().enumerate() {
-                let left = match layer {
-                    0 => Picked { values: &samples.values, stride: samples.stride, rows: &chunk.rows },
-                    _ => {
-                        let values = &chunk.values[layer - 1];
-                        Picked { values, stride: values.len() / CHUNK, rows: &IN_ORDER[..chunk.rows.len()] }
-                    }
-                };
+                let left = Picked { values: &samples.values, stride: samples.stride, rows: &chunk.rows };
                 // The thread that updates these weights now will multiply with them next, if it can.
-                let coming = if layer == 0 && next.len() > at * CHUNK { rows_of(next, at) } else { &[] };
-                let columns = from..from + rows;
-                transposed_product::<FMA>(gradient, width, left, columns, &chunk.errors[layer], at > 0, coming);
+                let coming = if next.len() > at * CHUNK { rows_of(next, at) } else { &[] };
+                transposed_product::<FMA>(gradient, width, left, from..from + rows, &chunk.errors[0], at > 0, coming);
+            }
+        }
+        _ => {
+            gradient.fill(0.0);
+            for chunk in chunks {
+                let (values, errors) = (&chunk.values[layer - 1], &chunk.errors[layer]);
+                let left = Picked { values, stride: values.len() / CHUNK, rows: &IN_ORDER[..chunk.rows.len()] };
+                if outputs == 1 {
+                    add_single_transposed_product::<FMA>(gradient, width, left, from..from + rows, errors);
+                } else {
+                    transposed_product::<FMA>(gradient, width, left, from..from + rows, errors, true, &[]);
+                }
             }
         }
     }

@@ -23,8 +23,9 @@ use crate::{
 const ROUND_STEPS: usize = 200;
 const BATCH_MIN: usize = 32;
 const BATCH_MAX: usize = 256;
-/// Rows turned over at a time, so that what is being turned stays in cache.
-const BAND: usize = 128;
+/// Rows turned over at a time, and columns: what is being turned stays in cache, and a row gets them in one piece.
+const BAND: usize = 256;
+const LANES: usize = 8;
 /// Rows between the one that is moved and the one whose place is asked of the memory.
 const AHEAD: usize = 8;
 
@@ -143,7 +144,7 @@ impl Feed {
         let stride = self.buffer.stride;
         let maps = self.encoder.maps(label, features);
         let mut band = vec![0.0; BAND * stride];
-        let mut scratch = vec![0.0; BAND];
+        let (mut scratch, mut turning) = (vec![0.0; BAND], vec![0.0; LANES * BAND]);
         for start in (0..rows).step_by(BAND) {
             let count = BAND.min(rows - start);
             let band = &mut band[..count * stride];
@@ -160,7 +161,19 @@ impl Feed {
                     self.owed -= *count as f64;
                 }
             }
-            self.encoder.encode(features, &maps, start, count, band, stride, &mut counts, &mut scratch)?;
+            for (at, columns) in self.encoder.columns.chunks(LANES).enumerate() {
+                for ((column, level), turning) in columns.iter().zip(&maps.levels[at * LANES..]).zip(turning.chunks_mut(BAND)) {
+                    let feature = &features[column.feature];
+                    self.encoder.encode((column, *level), feature, start, &mut turning[..count], &mut counts, &mut scratch)?;
+                }
+                turning[columns.len() * BAND..].fill(0.0);
+                for (row, inputs) in band.chunks_mut(stride).enumerate() {
+                    let inputs: &mut [f32; LANES] = inputs[at * LANES..].first_chunk_mut().expect("rows are filled up");
+                    for lane in 0..LANES {
+                        inputs[lane] = turning[lane * BAND + row];
+                    }
+                }
+            }
             self.shuffle_in(band, &targets, &counts);
         }
         Ok(())
@@ -182,7 +195,7 @@ impl Feed {
             }
             let leaving = &mut self.buffer.values[place * stride..][..stride];
             append(&mut self.batch, leaving, self.buffer.targets[*place]);
-            leaving.copy_from_slice(&band[row * stride..][..stride]);
+            copy(leaving, &band[row * stride..][..stride]);
             self.buffer.targets[*place] = targets[*row];
             if self.batch.rows() == self.batch_rows {
                 self.end_batch();
@@ -215,8 +228,13 @@ impl Feed {
 /// Adds a row to samples that have space for it.
 fn append(samples: &mut Samples, values: &[f32], target: f32) {
     let row = samples.rows();
-    samples.values[row * samples.stride..][..samples.stride].copy_from_slice(values);
+    copy(&mut samples.values[row * samples.stride..][..samples.stride], values);
     samples.targets.push(target);
+}
+
+/// Copies a row. Rows are short and whole registers, so that calling the general function would take longer than this.
+fn copy(to: &mut [f32], from: &[f32]) {
+    to.as_chunks_mut::<LANES>().0.iter_mut().zip(from.as_chunks::<LANES>().0).for_each(|(to, from)| *to = *from);
 }
 
 impl Learner {
@@ -381,58 +399,47 @@ impl Encoder {
         Ok((targets, counts))
     }
 
-    /// Writes rows of inputs. A row that `nulls` drops counts 0 times.
-    #[allow(clippy::too_many_arguments)]
+    /// Writes an input of some rows. A row that `nulls` drops counts 0 times.
     fn encode(
         &self,
-        features: &[Block<'_>],
-        maps: &Maps,
+        (column, level): (&Column, u32),
+        feature: &Block<'_>,
         start: usize,
-        count: usize,
-        band: &mut [f32],
-        stride: usize,
+        inputs: &mut [f32],
         counts: &mut [usize],
         scratch: &mut [f64],
     ) -> Result<()> {
-        let values = &mut scratch[..count];
-        let mut filled = usize::MAX;
-        for (at, column) in self.columns.iter().enumerate() {
-            let slots = band[at..].iter_mut().step_by(stride);
-            let scaled = |x: f64| ((x - column.mean) * column.factor) as f32;
-            match &features[column.feature] {
-                Block::Numbers(numbers) => {
-                    if filled != column.feature {
-                        numbers.fill(start, values);
-                        filled = column.feature;
-                    }
-                    if column.coding == Coding::Missing {
-                        slots.zip(&*values).for_each(|(slot, x)| *slot = scaled(f64::from(!is_value(*x))));
-                        continue;
-                    }
-                    slots.zip(&*values).for_each(|(slot, x)| *slot = if is_value(*x) { scaled(*x) } else { 0.0 });
-                    if matches!(self.plan.nulls, Nulls::Drop | Nulls::Error) {
-                        self.refuse_missing(values.iter().map(|x| !is_value(*x)), column.feature, counts)?;
-                    }
+        let scaled = |x: f64| ((x - column.mean) * column.factor) as f32;
+        let is_missing = column.coding == Coding::Missing;
+        match feature {
+            Block::Numbers(numbers) => {
+                let values = &mut scratch[..inputs.len()];
+                numbers.fill(start, values);
+                if is_missing {
+                    inputs.iter_mut().zip(&*values).for_each(|(input, x)| *input = scaled(f64::from(!is_value(*x))));
+                    return Ok(());
                 }
-                Block::Levels { codes, .. } => {
-                    let (codes, level) = (&codes[start..start + count], maps.levels[at]);
-                    let missing = codes.iter().map(|code| *code == NO_LEVEL);
-                    if column.coding == Coding::Missing {
-                        slots.zip(missing).for_each(|(slot, missing)| *slot = scaled(f64::from(missing)));
-                        continue;
-                    }
-                    let value = |code: u32| if code == NO_LEVEL { 0.0 } else { scaled(f64::from(code == level)) };
-                    slots.zip(codes).for_each(|(slot, code)| *slot = value(*code));
-                    if matches!(self.plan.nulls, Nulls::Drop | Nulls::Error) {
-                        self.refuse_missing(missing, column.feature, counts)?;
-                    }
+                inputs.iter_mut().zip(&*values).for_each(|(input, x)| *input = if is_value(*x) { scaled(*x) } else { 0.0 });
+                self.refuse_missing(values.iter().map(|x| !is_value(*x)), column.feature, counts)
+            }
+            Block::Levels { codes, .. } => {
+                let codes = &codes[start..start + inputs.len()];
+                let missing = codes.iter().map(|code| *code == NO_LEVEL);
+                if is_missing {
+                    inputs.iter_mut().zip(missing).for_each(|(input, missing)| *input = scaled(f64::from(missing)));
+                    return Ok(());
                 }
+                let value = |code: u32| if code == NO_LEVEL { 0.0 } else { scaled(f64::from(code == level)) };
+                inputs.iter_mut().zip(codes).for_each(|(input, code)| *input = value(*code));
+                self.refuse_missing(missing, column.feature, counts)
             }
         }
-        Ok(())
     }
 
     fn refuse_missing(&self, missing: impl Iterator<Item = bool>, feature: usize, counts: &mut [usize]) -> Result<()> {
+        if !matches!(self.plan.nulls, Nulls::Drop | Nulls::Error) {
+            return Ok(());
+        }
         for (missing, count) in missing.zip(counts) {
             if missing && *count > 0 && self.plan.nulls == Nulls::Error {
                 return Err(self.plan.null_refused(feature));
