@@ -117,6 +117,11 @@ impl<T: ArrowPrimitiveType, F: Fn(T::Native) -> f64 + Sync> Numbers for Primitiv
             }
         }
     }
+
+    fn as_slice(&self) -> Option<&[f64]> {
+        let is_plain = T::DATA_TYPE == DataType::Float64 && self.0.null_count() == 0;
+        is_plain.then(|| self.0.values().inner().typed_data())
+    }
 }
 
 /// Any column that is a number at heart.
@@ -199,13 +204,21 @@ fn levels(column: &ArrayRef) -> Result<(Vec<u32>, Vec<String>)> {
 mod tests {
     use super::*;
     use datafusion::arrow::array::{
-        BooleanArray, Decimal128Array, DictionaryArray, Float16Array, Float32Array, Int64Array, StringArray,
+        BooleanArray, Decimal128Array, DictionaryArray, Float16Array, Float32Array, Float64Array, Int64Array, StringArray,
     };
 
     fn read(column: ArrayRef) -> Vec<f64> {
         let mut out = vec![0.0; column.len()];
         numbers(&column).unwrap().fill(0, &mut out);
         out
+    }
+
+    #[test]
+    fn whole_columns_of_doubles_are_not_copied() {
+        let column: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 2.0, 3.0, 4.0]));
+        assert_eq!(numbers(&column.slice(1, 2)).unwrap().as_slice(), Some(&[2.0, 3.0][..]));
+        let others: [ArrayRef; 2] = [Arc::new(Float64Array::from(vec![None, Some(1.0)])), Arc::new(Int64Array::from(vec![1]))];
+        assert!(others.iter().all(|column| numbers(column).unwrap().as_slice().is_none()));
     }
 
     #[test]

@@ -152,9 +152,18 @@ pub(crate) fn is_value(x: f64) -> bool {
 pub trait Numbers: Sync {
     /// Writes the values of rows `start..start + out.len()`; NaN where there is none.
     fn fill(&self, start: usize, out: &mut [f64]);
+
+    /// All of them without copying, if that is how they are kept.
+    fn as_slice(&self) -> Option<&[f64]> {
+        None
+    }
 }
 
 impl Numbers for Vec<f64> {
+    fn as_slice(&self) -> Option<&[f64]> {
+        Some(self)
+    }
+
     fn fill(&self, start: usize, out: &mut [f64]) {
         out.copy_from_slice(&self[start..start + out.len()]);
     }

@@ -555,15 +555,15 @@ fn pass<const FMA: bool>(mlp: &Mlp, samples: &Samples, chunk: &mut Chunk, scale:
     let last = mlp.layers.len() - 1;
     let (values, errors) = (&chunk.values[last], &mut chunk.errors[last]);
     let width = mlp.layers[last].width;
-    // Logarithms of what the rows are divided by: one for all of them.
-    let mut divisor = 1.0;
-    chunk.loss = 0.0;
-    for ((row, values), errors) in chunk.rows.iter().zip(values.chunks(width)).zip(errors.chunks_mut(width)) {
-        let (loss, divided) = differentiate_loss(mlp.loss, values, samples.targets[*row as usize], scale, errors);
-        chunk.loss += loss;
-        divisor *= divided;
-    }
-    chunk.loss += divisor.ln();
+    let target = |row: &u32| samples.targets[*row as usize];
+    let mut targets = [0.0; CHUNK];
+    targets.iter_mut().zip(&chunk.rows).for_each(|(to, row)| *to = target(row));
+    let targets = &targets[..chunk.rows.len()];
+    chunk.loss = match mlp.loss {
+        Loss::Squared => squared(values, width, targets, scale, errors),
+        Loss::Logistic => logistic(values, width, targets, scale, errors),
+        Loss::Softmax(_) => softmax(values, width, targets, scale, errors),
+    };
     backward::<FMA>(mlp, chunk);
 }
 
@@ -633,51 +633,68 @@ fn forward_behind<const FMA: bool>(mlp: &Mlp, chunk: &mut Chunk) {
     }
 }
 
-/// Writes the derivative of a row's loss by the outputs, times `scale`, and returns the loss: a number, and another whose logarithm is to be
-/// added. For logarithms it is between 1 and the number of classes, so that the product over a chunk is a number too.
+// The losses of a chunk. Each writes its derivative by the outputs, times `scale`, and returns the sum over the rows.
+
 #[inline(always)]
-fn differentiate_loss(loss: Loss, values: &[f32], target: f32, scale: f32, errors: &mut [f32]) -> (f64, f64) {
-    match loss {
-        Loss::Squared => {
-            let miss = values[0] - target;
-            errors.fill(0.0);
-            errors[0] = 2.0 * scale * miss;
-            (f64::from(miss * miss), 1.0)
-        }
-        Loss::Logistic => {
-            let odds = values[0];
-            let small = exp(-odds.abs());
-            let probability = if odds >= 0.0 { 1.0 / (1.0 + small) } else { small / (1.0 + small) };
-            errors.fill(0.0);
-            errors[0] = scale * (probability - target);
-            (f64::from(odds.max(0.0) - odds * target), 1.0 + f64::from(small))
-        }
-        Loss::Softmax(_) => {
-            // In lanes, because one sum after the other would take longer than the product before.
-            let mut largest = [f32::NEG_INFINITY; LANES];
-            for values in values.as_chunks::<LANES>().0 {
-                for lane in 0..LANES {
-                    largest[lane] = if values[lane] > largest[lane] { values[lane] } else { largest[lane] };
-                }
-            }
-            let largest = largest.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            for (error, value) in errors.iter_mut().zip(values) {
-                *error = exp(value - largest);
-            }
-            let mut totals = [0.0; LANES];
-            for errors in errors.as_chunks::<LANES>().0 {
-                for lane in 0..LANES {
-                    totals[lane] += errors[lane];
-                }
-            }
-            let total: f32 = totals.iter().sum();
-            let factor = scale / total;
-            errors.iter_mut().for_each(|error| *error *= factor);
-            let class = target as usize;
-            errors[class] -= scale;
-            (f64::from(largest - values[class]), f64::from(total))
-        }
+fn squared(values: &[f32], width: usize, targets: &[f32], scale: f32, errors: &mut [f32]) -> f64 {
+    let mut loss = 0.0;
+    for ((values, errors), target) in values.chunks(width).zip(errors.chunks_mut(width)).zip(targets) {
+        let miss = values[0] - target;
+        errors[0] = 2.0 * scale * miss;
+        loss += f64::from(miss * miss);
     }
+    loss
+}
+
+#[inline(always)]
+fn logistic(values: &[f32], width: usize, targets: &[f32], scale: f32, errors: &mut [f32]) -> f64 {
+    let (mut odds, mut losses, mut smalls, mut slopes) = ([0.0f32; CHUNK], [0.0; CHUNK], [0.0; CHUNK], [0.0; CHUNK]);
+    odds.iter_mut().zip(values.chunks(width)).for_each(|(odds, values)| *odds = values[0]);
+    // All rows in step, for which a register has room.
+    for (row, target) in targets.iter().enumerate() {
+        let (odds, small) = (odds[row], exp(-odds[row].abs()));
+        let whole = 1.0 / (1.0 + small);
+        slopes[row] = scale * (whole * if odds >= 0.0 { 1.0 } else { small } - target);
+        losses[row] = odds.max(0.0) - odds * target;
+        smalls[row] = small;
+    }
+    errors.chunks_mut(width).zip(slopes).take(targets.len()).for_each(|(errors, slope)| errors[0] = slope);
+    // Of a product of numbers between 1 and 2 one logarithm is enough.
+    let divisor: f64 = smalls[..targets.len()].iter().map(|small| 1.0 + f64::from(*small)).product();
+    losses[..targets.len()].iter().map(|loss| f64::from(*loss)).sum::<f64>() + divisor.ln()
+}
+
+#[inline(always)]
+fn softmax(values: &[f32], width: usize, targets: &[f32], scale: f32, errors: &mut [f32]) -> f64 {
+    // Between 1 and the number of classes for each row, so that the product over a chunk is a number, and one logarithm enough.
+    let (mut loss, mut divisor) = (0.0, 1.0);
+    for ((values, errors), target) in values.chunks(width).zip(errors.chunks_mut(width)).zip(targets) {
+        // In lanes, because one sum after the other would take longer than the product before.
+        let mut largest = [f32::NEG_INFINITY; LANES];
+        for values in values.as_chunks::<LANES>().0 {
+            for lane in 0..LANES {
+                largest[lane] = if values[lane] > largest[lane] { values[lane] } else { largest[lane] };
+            }
+        }
+        let largest = largest.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        for (error, value) in errors.iter_mut().zip(values) {
+            *error = exp(value - largest);
+        }
+        let mut totals = [0.0; LANES];
+        for errors in errors.as_chunks::<LANES>().0 {
+            for lane in 0..LANES {
+                totals[lane] += errors[lane];
+            }
+        }
+        let total: f32 = totals.iter().sum();
+        let factor = scale / total;
+        errors.iter_mut().for_each(|error| *error *= factor);
+        let class = *target as usize;
+        errors[class] -= scale;
+        loss += f64::from(largest - values[class]);
+        divisor *= f64::from(total);
+    }
+    loss + divisor.ln()
 }
 
 /// `eˣ` for `x ≤ 0` to the last digit or two of an f32, in steps that the compiler can do for several numbers at once.

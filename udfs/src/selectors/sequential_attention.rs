@@ -3,6 +3,7 @@ mod backward;
 mod forward;
 mod linear;
 mod one_pass;
+mod relay;
 
 use crate::models::ground;
 use crate::models::training::Training;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use super::SequentialAttention;
 use super::attention::Attention;
+use super::relay::{Relay, Worker};
 use crate::math::aligned::Aligned;
 use crate::math::gemm::prefetch;
 use crate::models::candidates::Candidates;
@@ -29,10 +30,10 @@ const LANES: usize = 8;
 /// Rows between the one that is moved and the one whose place is asked of the memory.
 const AHEAD: usize = 8;
 
-/// The rows that come in, and the network that learns from those that came before: one is encoded while the other trains.
+/// The rows that come in, and the network that learns from those that came before.
 pub(super) struct OnePass {
     feed: Feed,
-    learner: Learner,
+    learner: Relay<Learner>,
 }
 
 /// Rows on their way to the network.
@@ -135,7 +136,7 @@ impl OnePass {
             loss: f64::NAN,
             run: run.clone(),
         };
-        Ok(Self { feed, learner })
+        Ok(Self { feed, learner: Relay::new(learner) })
     }
 }
 
@@ -237,13 +238,11 @@ fn copy(to: &mut [f32], from: &[f32]) {
     to.as_chunks_mut::<LANES>().0.iter_mut().zip(from.as_chunks::<LANES>().0).for_each(|(to, from)| *to = *from);
 }
 
-impl Learner {
-    fn train_all(&mut self, batches: &[Samples]) -> Result<()> {
-        batches.iter().try_for_each(|batch| self.train(batch))
-    }
+impl Worker for Learner {
+    type Piece = Samples;
 
     /// One step on the rows of a batch.
-    fn train(&mut self, batch: &Samples) -> Result<()> {
+    fn work(&mut self, batch: &Samples) -> Result<()> {
         self.run.check()?;
         let rows = &self.rows[..batch.rows()];
         let is_warm = self.round == 0;
@@ -259,7 +258,9 @@ impl Learner {
         let steps = if is_warm { self.schedule.warm } else { self.schedule.round(self.round - 1) };
         if self.step >= steps && (is_warm || self.round < self.schedule.rounds) { self.end_round() } else { Ok(()) }
     }
+}
 
+impl Learner {
     fn end_round(&mut self) -> Result<()> {
         if self.round > 0 {
             let wanted = self.per_round.min(self.most - self.order.len());
@@ -280,18 +281,18 @@ impl Learner {
 
 impl Pass for OnePass {
     fn push(&mut self, rows: usize, label: Block<'_>, weights: Option<&dyn Numbers>, features: &[Block<'_>]) -> Result<()> {
-        let Self { feed, learner } = self;
-        let mut ready = std::mem::take(&mut feed.ready);
-        let (trained, fed) = rayon::join(|| learner.train_all(&ready), || feed.push(rows, &label, weights, features));
-        ready.iter_mut().for_each(|batch| batch.targets.clear());
-        feed.spare.append(&mut ready);
-        trained.and(fed)
+        self.feed.push(rows, &label, weights, features)?;
+        let mut done = self.learner.push(self.feed.ready.drain(..))?;
+        done.iter_mut().for_each(|batch| batch.targets.clear());
+        self.feed.spare.append(&mut done);
+        Ok(())
     }
 
     fn finish(self: Box<Self>, problem: &Problem) -> Result<Ranking> {
-        let Self { mut feed, mut learner } = *self;
+        let Self { mut feed, learner } = *self;
         feed.empty();
-        learner.train_all(&feed.ready)?;
+        learner.push(feed.ready)?;
+        let mut learner = learner.finish()?;
         // Rows that were left out make rounds shorter than planned; what is still open is chosen by the attention there is.
         while learner.order.len() < learner.most {
             learner.round = learner.round.max(1);
@@ -413,13 +414,19 @@ impl Encoder {
         let is_missing = column.coding == Coding::Missing;
         match feature {
             Block::Numbers(numbers) => {
-                let values = &mut scratch[..inputs.len()];
-                numbers.fill(start, values);
+                let scratch = &mut scratch[..inputs.len()];
+                let values = match numbers.as_slice() {
+                    Some(values) => &values[start..start + inputs.len()],
+                    None => {
+                        numbers.fill(start, scratch);
+                        scratch
+                    }
+                };
                 if is_missing {
-                    inputs.iter_mut().zip(&*values).for_each(|(input, x)| *input = scaled(f64::from(!is_value(*x))));
+                    inputs.iter_mut().zip(values).for_each(|(input, x)| *input = scaled(f64::from(!is_value(*x))));
                     return Ok(());
                 }
-                inputs.iter_mut().zip(&*values).for_each(|(input, x)| *input = if is_value(*x) { scaled(*x) } else { 0.0 });
+                inputs.iter_mut().zip(values).for_each(|(input, x)| *input = if is_value(*x) { scaled(*x) } else { 0.0 });
                 self.refuse_missing(values.iter().map(|x| !is_value(*x)), column.feature, counts)
             }
             Block::Levels { codes, .. } => {

@@ -1,0 +1,166 @@
+//! Work handed on in order: by a thread of the pool if one is free, and otherwise by whoever brings it.
+//!
+//! Who reads rows and who learns from them do not wait for each other as long as something lies between them. Nobody waits for a task that has
+//! not begun, so that a pool whose threads are all taken cannot stop it.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::{Error, Result};
+
+/// Does a piece of work at a time.
+pub(super) trait Worker: Send + 'static {
+    type Piece: Send;
+
+    fn work(&mut self, piece: &Self::Piece) -> Result<()>;
+}
+
+pub(super) struct Relay<W: Worker>(Arc<Shared<W>>);
+
+struct Shared<W: Worker> {
+    state: Mutex<State<W>>,
+    changed: Condvar,
+}
+
+struct State<W: Worker> {
+    /// Absent while it works.
+    worker: Option<W>,
+    waiting: VecDeque<W::Piece>,
+    /// For whoever brings the next ones: they have space.
+    done: Vec<W::Piece>,
+    failure: Option<Error>,
+}
+
+/// Pieces that may wait.
+const WAITING: usize = 64;
+
+impl<W: Worker> Relay<W> {
+    pub(super) fn new(worker: W) -> Self {
+        let state = State { worker: Some(worker), waiting: VecDeque::new(), done: Vec::new(), failure: None };
+        Self(Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() }))
+    }
+
+    /// Hands pieces on, and returns some that are done. An error is that of an earlier piece.
+    pub(super) fn push(&self, pieces: impl IntoIterator<Item = W::Piece>) -> Result<Vec<W::Piece>> {
+        let mut state = self.0.lock();
+        state.waiting.extend(pieces);
+        if state.worker.is_some() && !state.waiting.is_empty() && rayon::current_num_threads() > 1 {
+            let shared = Arc::clone(&self.0);
+            rayon::spawn(move || drop(shared.work(shared.lock(), 0)));
+        }
+        state = self.0.wait_for(state, WAITING);
+        match state.failure.take() {
+            Some(failure) => Err(failure),
+            None => Ok(std::mem::take(&mut state.done)),
+        }
+    }
+
+    /// The worker, when nothing waits any more.
+    pub(super) fn finish(self) -> Result<W> {
+        let mut state = self.0.wait_for(self.0.lock(), 0);
+        while state.worker.is_none() {
+            state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        match (state.failure.take(), state.worker.take()) {
+            (None, Some(worker)) => Ok(worker),
+            (failure, _) => Err(failure.unwrap_or_else(|| Error::data("a worker got lost"))),
+        }
+    }
+}
+
+impl<W: Worker> Shared<W> {
+    fn lock(&self) -> MutexGuard<'_, State<W>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Until no more than `rest` pieces wait. If nobody is at work it is done here.
+    fn wait_for<'a>(&'a self, mut state: MutexGuard<'a, State<W>>, rest: usize) -> MutexGuard<'a, State<W>> {
+        while state.waiting.len() > rest {
+            state = match state.worker {
+                Some(_) => self.work(state, rest),
+                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+        state
+    }
+
+    /// Works, unless somebody does, until no more than `rest` pieces wait.
+    fn work<'a>(&'a self, mut state: MutexGuard<'a, State<W>>, rest: usize) -> MutexGuard<'a, State<W>> {
+        let Some(mut worker) = state.worker.take() else { return state };
+        while state.waiting.len() > rest
+            && let Some(piece) = state.waiting.pop_front()
+        {
+            drop(state);
+            let result = catch_unwind(AssertUnwindSafe(|| worker.work(&piece)));
+            state = self.lock();
+            state.done.push(piece);
+            if let Err(failure) = result.unwrap_or_else(|_| Err(Error::data("training panicked"))) {
+                state.failure = Some(failure);
+                state.waiting.clear();
+            }
+            self.changed.notify_all();
+        }
+        state.worker = Some(worker);
+        self.changed.notify_all();
+        state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Remembers what it was given, and fails at a number.
+    struct Memory(Vec<usize>, usize);
+
+    impl Worker for Memory {
+        type Piece = usize;
+
+        fn work(&mut self, piece: &usize) -> Result<()> {
+            self.0.push(*piece);
+            if *piece == self.1 { Err(Error::data("enough")) } else { Ok(()) }
+        }
+    }
+
+    fn relay(threads: usize, pieces: usize, fails_at: usize) -> Result<Memory> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let relay = Relay::new(Memory(Vec::new(), fails_at));
+            let mut next = 0;
+            while next < pieces {
+                let end = pieces.min(next + 1 + next % 37);
+                let done = relay.push(next..end)?;
+                assert!(done.len() <= pieces);
+                next = end;
+            }
+            relay.finish()
+        })
+    }
+
+    #[test]
+    fn every_piece_is_worked_on_once_and_in_order() {
+        for (threads, pieces) in [(1, 1000), (2, 5000), (4, 20_000), (2, 0)] {
+            assert_eq!(relay(threads, pieces, usize::MAX).unwrap().0, (0..pieces).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_failure_ends_it() {
+        for threads in [1, 2] {
+            assert!(relay(threads, 1000, 333).is_err_and(|error| error.to_string().contains("enough")));
+        }
+    }
+
+    /// Both threads of the pool bring work and are never free to do it for each other.
+    #[test]
+    fn taken_threads_do_the_work_themselves() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        let run = || {
+            let relay = Relay::new(Memory(Vec::new(), usize::MAX));
+            (0..50).for_each(|at| drop(relay.push(at * 100..(at + 1) * 100).unwrap()));
+            relay.finish().unwrap().0.len()
+        };
+        assert_eq!(pool.install(|| rayon::join(run, run)), (5000, 5000));
+    }
+}
