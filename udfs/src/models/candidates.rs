@@ -62,6 +62,9 @@ impl Candidates {
 
     /// Gives every input the value of its candidate.
     pub(crate) fn spread(&self, values: &[f32], of_inputs: &mut [f32]) {
+        if self.owners.len() == values.len() {
+            return of_inputs.copy_from_slice(values);
+        }
         for (value, owner) in of_inputs.iter_mut().zip(&self.owners) {
             *value = values[*owner];
         }
@@ -69,6 +72,9 @@ impl Candidates {
 
     /// Adds up the values of every candidate's inputs.
     pub(crate) fn gather(&self, of_inputs: &[f32], values: &mut [f32]) {
+        if self.owners.len() == values.len() {
+            return values.copy_from_slice(of_inputs);
+        }
         values.fill(0.0);
         for (value, owner) in of_inputs.iter().zip(&self.owners) {
             values[*owner] += value;

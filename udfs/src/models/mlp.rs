@@ -5,6 +5,7 @@
 //! gradient over the whole batch, and the update. Every sum is taken by one thread in one order, so that the number of threads
 //! does not show.
 
+use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -283,7 +284,12 @@ impl Mlp {
         }
         hands.each(&mut blocks, |_, block| {
             let gate = if block.layer == 0 { gate } else { Gate::default() };
-            update_block(block, samples, chunks, next, &sums, gate, rate);
+            SCRATCH.with_borrow_mut(|scratch| {
+                // A gradient that is used at once does not leave this core's cache.
+                scratch.fit(block.values.len());
+                let gradient = if rate.is_some() { &mut scratch[..] } else { &mut *std::mem::take(&mut block.gradient) };
+                update_block(block, gradient, samples, chunks, next, &sums, gate, rate);
+            });
         });
         for (at, layer) in self.layers.iter_mut().enumerate() {
             layer.update_bias(sum_of(chunks, at), rate);
@@ -503,7 +509,7 @@ vectorized! {
     fn backward_chunk(mlp: &Mlp, chunk: &mut Chunk, errors: &[f32], scale: f32) = backward_from;
 }
 vectorized! {
-    fn update_block(block: &mut Block<'_>, samples: &Samples, chunks: &[Chunk], next: &[u32], sums: &[f32], gate: Gate<'_>, rate: Option<Rate>) = update;
+    fn update_block(block: &mut Block<'_>, gradient: &mut [f32], samples: &Samples, chunks: &[Chunk], next: &[u32], sums: &[f32], gate: Gate<'_>, rate: Option<Rate>) = update;
 }
 
 /// What a group of inputs adds to the first layer.
@@ -717,6 +723,11 @@ pub(crate) fn exp(x: f32) -> f32 {
     value * f32::from_bits((rounded.to_bits() << 23).wrapping_add(1.0f32.to_bits()))
 }
 
+thread_local! {
+    /// Space for the gradient of a block.
+    static SCRATCH: RefCell<Aligned> = RefCell::default();
+}
+
 /// Some rows of a layer's weights.
 struct Block<'a> {
     layer: usize,
@@ -733,6 +744,7 @@ struct Block<'a> {
 #[inline(always)]
 fn update<const FMA: bool>(
     block: &mut Block<'_>,
+    gradient: &mut [f32],
     samples: &Samples,
     chunks: &[Chunk],
     next: &[u32],
@@ -740,7 +752,7 @@ fn update<const FMA: bool>(
     gate: Gate<'_>,
     rate: Option<Rate>,
 ) {
-    let Block { layer, from, outputs, width, values, gradient, first, second, slopes } = block;
+    let Block { layer, from, outputs, width, values, first, second, slopes, .. } = block;
     let (layer, from, outputs, width) = (*layer, *from, *outputs, *width);
     let rows = gradient.len() / width;
     match (layer, &samples.sparse) {

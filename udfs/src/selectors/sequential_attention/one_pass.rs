@@ -165,6 +165,12 @@ impl Feed {
             for (at, columns) in self.encoder.columns.chunks(LANES).enumerate() {
                 for ((column, level), turning) in columns.iter().zip(&maps.levels[at * LANES..]).zip(turning.chunks_mut(BAND)) {
                     let feature = &features[column.feature];
+                    // Columns come from another core's cache, or from memory.
+                    if let Some(Block::Numbers(next)) = features.get(column.feature + 1)
+                        && let Some(values) = next.as_slice()
+                    {
+                        prefetch(&values[start..start + count]);
+                    }
                     self.encoder.encode((column, *level), feature, start, &mut turning[..count], &mut counts, &mut scratch)?;
                 }
                 turning[columns.len() * BAND..].fill(0.0);
@@ -193,6 +199,7 @@ impl Feed {
             // The buffer is larger than a cache, and its places come in no order.
             if let Some((_, next)) = moves.get(at + AHEAD) {
                 prefetch(&self.buffer.values[next * stride..][..stride]);
+                prefetch(&self.buffer.targets[*next..][..1]);
             }
             let leaving = &mut self.buffer.values[place * stride..][..stride];
             append(&mut self.batch, leaving, self.buffer.targets[*place]);
