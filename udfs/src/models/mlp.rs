@@ -282,13 +282,14 @@ impl Mlp {
                 blocks.push(Block { layer: at, from: block * inputs, outputs, width, values, gradient, first, second, slopes });
             }
         }
+        let passed = Passed { samples, chunks, next, sums: &sums };
         hands.each(&mut blocks, |_, block| {
             let gate = if block.layer == 0 { gate } else { Gate::default() };
             SCRATCH.with_borrow_mut(|scratch| {
                 // A gradient that is used at once does not leave this core's cache.
                 scratch.fit(block.values.len());
                 let gradient = if rate.is_some() { &mut scratch[..] } else { &mut *std::mem::take(&mut block.gradient) };
-                update_block(block, gradient, samples, chunks, next, &sums, gate, rate);
+                update_block(block, gradient, passed, gate, rate);
             });
         });
         for (at, layer) in self.layers.iter_mut().enumerate() {
@@ -509,7 +510,7 @@ vectorized! {
     fn backward_chunk(mlp: &Mlp, chunk: &mut Chunk, errors: &[f32], scale: f32) = backward_from;
 }
 vectorized! {
-    fn update_block(block: &mut Block<'_>, gradient: &mut [f32], samples: &Samples, chunks: &[Chunk], next: &[u32], sums: &[f32], gate: Gate<'_>, rate: Option<Rate>) = update;
+    fn update_block(block: &mut Block<'_>, gradient: &mut [f32], passed: Passed<'_>, gate: Gate<'_>, rate: Option<Rate>) = update;
 }
 
 /// What a group of inputs adds to the first layer.
@@ -723,6 +724,17 @@ pub(crate) fn exp(x: f32) -> f32 {
     value * f32::from_bits((rounded.to_bits() << 23).wrapping_add(1.0f32.to_bits()))
 }
 
+/// A batch that went through the network.
+#[derive(Clone, Copy)]
+struct Passed<'a> {
+    samples: &'a Samples,
+    chunks: &'a [Chunk],
+    /// The rows that come next.
+    next: &'a [u32],
+    /// The errors of the first layer summed over all rows.
+    sums: &'a [f32],
+}
+
 thread_local! {
     /// Space for the gradient of a block.
     static SCRATCH: RefCell<Aligned> = RefCell::default();
@@ -742,16 +754,8 @@ struct Block<'a> {
 }
 
 #[inline(always)]
-fn update<const FMA: bool>(
-    block: &mut Block<'_>,
-    gradient: &mut [f32],
-    samples: &Samples,
-    chunks: &[Chunk],
-    next: &[u32],
-    sums: &[f32],
-    gate: Gate<'_>,
-    rate: Option<Rate>,
-) {
+fn update<const FMA: bool>(block: &mut Block<'_>, gradient: &mut [f32], passed: Passed<'_>, gate: Gate<'_>, rate: Option<Rate>) {
+    let Passed { samples, chunks, next, sums } = passed;
     let Block { layer, from, outputs, width, values, first, second, slopes, .. } = block;
     let (layer, from, outputs, width) = (*layer, *from, *outputs, *width);
     let rows = gradient.len() / width;
