@@ -3,9 +3,9 @@
 //!
 //! As theirs it has no border, so that a layer of filters takes two rows and columns off an image. Of images under ten pixels that would leave nothing: they get a border of zeros.
 
+use super::adam::{Moving, Rate};
 use super::convolution::{FILTER, Layer, Shape, Trace, step, uniform};
 use super::folds::Folds;
-use super::mlp::{Moving, Rate};
 use super::refit::Learner;
 use super::samples::{Batches, Samples};
 use super::training::Training;

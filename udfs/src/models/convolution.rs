@@ -5,7 +5,7 @@
 //! itself, and nothing is copied. Positions at the right border run over into the next row; they cost a little, and nobody reads them.
 
 use crate::math::gemm::{Picked, add_product, transposed_product, vectorized};
-use crate::models::mlp::{Moving, Rate, adam};
+use crate::models::adam::{Moving, Rate, adam};
 use crate::{Random, Run};
 
 /// Rows and columns of a filter.

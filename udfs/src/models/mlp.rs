@@ -13,15 +13,17 @@ use rayon::prelude::*;
 
 use crate::math::aligned::Aligned;
 use crate::math::gemm::{
-    LANES, Picked, add_product, add_single_product, add_single_transposed_product, padded, transposed_product, vectorized,
+    Picked, add_product, add_single_product, add_single_transposed_product, padded, transposed_product, vectorized,
 };
+use crate::models::adam::{Moving, Rate, adam};
+use crate::models::losses;
 use crate::models::samples::{Inputs, Loss, Samples};
 use crate::models::sparse;
 use crate::models::team::{Hands, Team};
 use crate::{Error, Result, Run};
 
 /// Rows of a batch that one thread takes through the network at a time.
-const CHUNK: usize = 32;
+const CHUNK: usize = losses::ROWS;
 /// The rows of a chunk one after the other.
 const IN_ORDER: [u32; CHUNK] = {
     let mut rows = [0; CHUNK];
@@ -39,10 +41,6 @@ const GROUP: usize = 384;
 const BLOCK: usize = 24;
 /// Multiplications below which a second thread costs more than it brings.
 const PARALLEL: usize = 300_000;
-/// Adam's constants, as Keras has them.
-const BETA1: f32 = 0.9;
-const BETA2: f32 = 0.999;
-const EPSILON: f32 = 1e-7;
 /// Log odds of an output that only fills a vector register.
 const NEVER: f32 = -1e30;
 
@@ -69,22 +67,6 @@ struct Layer {
     transposed: Aligned,
 }
 
-/// Parameters with their gradient and Adam's moments.
-#[derive(Debug, Clone)]
-pub(crate) struct Moving {
-    pub values: Aligned,
-    pub gradient: Aligned,
-    pub first: Aligned,
-    pub second: Aligned,
-}
-
-impl Moving {
-    pub fn new(values: Vec<f32>) -> Self {
-        let zeros = Aligned::zeros(values.len());
-        Self { gradient: zeros.clone(), first: zeros.clone(), second: zeros, values: values.into() }
-    }
-}
-
 /// What is done to the inputs on their way into the first layer.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Gate<'a> {
@@ -92,20 +74,6 @@ pub(crate) struct Gate<'a> {
     pub mask: Option<&'a [f32]>,
     /// This times an input's weights is added to their gradient.
     pub decay: Option<&'a [f32]>,
-}
-
-/// The size of an update.
-#[derive(Clone, Copy)]
-pub(crate) struct Rate {
-    size: f32,
-}
-
-impl Rate {
-    /// Adam's step `step`, from 1, with its bias correction.
-    pub(crate) fn of(learning_rate: f64, step: i32) -> Self {
-        let (one, two) = (1.0 - f64::from(BETA1).powi(step), 1.0 - f64::from(BETA2).powi(step));
-        Self { size: (learning_rate * two.sqrt() / one) as f32 }
-    }
 }
 
 impl Mlp {
@@ -567,9 +535,9 @@ fn pass<const FMA: bool>(mlp: &Mlp, samples: &Samples, chunk: &mut Chunk, scale:
     targets.iter_mut().zip(&chunk.rows).for_each(|(to, row)| *to = target(row));
     let targets = &targets[..chunk.rows.len()];
     chunk.loss = match mlp.loss {
-        Loss::Squared => squared(values, width, targets, scale, errors),
-        Loss::Logistic => logistic(values, width, targets, scale, errors),
-        Loss::Softmax(_) => softmax(values, width, targets, scale, errors),
+        Loss::Squared => losses::squared(values, width, targets, scale, errors),
+        Loss::Logistic => losses::logistic(values, width, targets, scale, errors),
+        Loss::Softmax(_) => losses::softmax(values, width, targets, scale, errors),
     };
     backward::<FMA>(mlp, chunk);
 }
@@ -638,90 +606,6 @@ fn forward_behind<const FMA: bool>(mlp: &Mlp, chunk: &mut Chunk) {
             values.iter_mut().for_each(|value| *value *= if *value > 0.0 { 1.0 } else { mlp.leak });
         }
     }
-}
-
-// The losses of a chunk. Each writes its derivative by the outputs, times `scale`, and returns the sum over the rows.
-
-#[inline(always)]
-fn squared(values: &[f32], width: usize, targets: &[f32], scale: f32, errors: &mut [f32]) -> f64 {
-    let mut loss = 0.0;
-    for ((values, errors), target) in values.chunks(width).zip(errors.chunks_mut(width)).zip(targets) {
-        let miss = values[0] - target;
-        errors[0] = 2.0 * scale * miss;
-        loss += f64::from(miss * miss);
-    }
-    loss
-}
-
-#[inline(always)]
-fn logistic(values: &[f32], width: usize, targets: &[f32], scale: f32, errors: &mut [f32]) -> f64 {
-    let (mut odds, mut losses, mut smalls, mut slopes) = ([0.0f32; CHUNK], [0.0; CHUNK], [0.0; CHUNK], [0.0; CHUNK]);
-    odds.iter_mut().zip(values.chunks(width)).for_each(|(odds, values)| *odds = values[0]);
-    // All rows in step, for which a register has room.
-    for (row, target) in targets.iter().enumerate() {
-        let (odds, small) = (odds[row], exp(-odds[row].abs()));
-        let whole = 1.0 / (1.0 + small);
-        slopes[row] = scale * (whole * if odds >= 0.0 { 1.0 } else { small } - target);
-        losses[row] = odds.max(0.0) - odds * target;
-        smalls[row] = small;
-    }
-    errors.chunks_mut(width).zip(slopes).take(targets.len()).for_each(|(errors, slope)| errors[0] = slope);
-    // Of a product of numbers between 1 and 2 one logarithm is enough.
-    let divisor: f64 = smalls[..targets.len()].iter().map(|small| 1.0 + f64::from(*small)).product();
-    losses[..targets.len()].iter().map(|loss| f64::from(*loss)).sum::<f64>() + divisor.ln()
-}
-
-#[inline(always)]
-fn softmax(values: &[f32], width: usize, targets: &[f32], scale: f32, errors: &mut [f32]) -> f64 {
-    // Between 1 and the number of classes for each row, so that the product over a chunk is a number, and one logarithm enough.
-    let (mut loss, mut divisor) = (0.0, 1.0);
-    for ((values, errors), target) in values.chunks(width).zip(errors.chunks_mut(width)).zip(targets) {
-        // In lanes, because one sum after the other would take longer than the product before.
-        let mut largest = [f32::NEG_INFINITY; LANES];
-        for values in values.as_chunks::<LANES>().0 {
-            for lane in 0..LANES {
-                largest[lane] = if values[lane] > largest[lane] { values[lane] } else { largest[lane] };
-            }
-        }
-        let largest = largest.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        for (error, value) in errors.iter_mut().zip(values) {
-            *error = exp(value - largest);
-        }
-        let mut totals = [0.0; LANES];
-        for errors in errors.as_chunks::<LANES>().0 {
-            for lane in 0..LANES {
-                totals[lane] += errors[lane];
-            }
-        }
-        let total: f32 = totals.iter().sum();
-        let factor = scale / total;
-        errors.iter_mut().for_each(|error| *error *= factor);
-        let class = *target as usize;
-        errors[class] -= scale;
-        loss += f64::from(largest - values[class]);
-        divisor *= f64::from(total);
-    }
-    loss + divisor.ln()
-}
-
-/// `eˣ` for `x ≤ 0` to the last digit or two of an f32, in steps that the compiler can do for several numbers at once.
-#[inline(always)]
-pub(crate) fn exp(x: f32) -> f32 {
-    // Adding a number of which only whole parts have digits left rounds, and leaves the whole part in the lowest bits.
-    const ROUND: f32 = 12_582_912.0;
-    let x = x.max(-87.0);
-    let rounded = x * std::f32::consts::LOG2_E + ROUND;
-    let whole = rounded - ROUND;
-    // The logarithm of two in two parts, of which the first is exact in few digits.
-    let rest = x - whole * 0.693_359_4 + whole * 2.121_944_4e-4;
-    let series = 1.987_569_1e-4_f32;
-    let series = series * rest + 1.398_199_9e-3;
-    let series = series * rest + 8.333_452e-3;
-    let series = series * rest + 4.166_579_6e-2;
-    let series = series * rest + 1.666_666_5e-1;
-    let series = series * rest + 0.5;
-    let value = series * rest * rest + rest + 1.0;
-    value * f32::from_bits((rounded.to_bits() << 23).wrapping_add(1.0f32.to_bits()))
 }
 
 /// A batch that went through the network.
@@ -813,29 +697,9 @@ fn update<const FMA: bool>(block: &mut Block<'_>, gradient: &mut [f32], passed: 
     }
 }
 
-/// One step of Adam.
-#[inline(always)]
-pub(crate) fn adam(values: &mut [f32], gradient: &[f32], first: &mut [f32], second: &mut [f32], rate: Rate) {
-    for (((value, g), m), v) in values.iter_mut().zip(gradient).zip(first).zip(second) {
-        *m = BETA1 * *m + (1.0 - BETA1) * g;
-        *v = BETA2 * *v + (1.0 - BETA2) * g * g;
-        *value -= rate.size * *m / (v.sqrt() + EPSILON);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn exp_is_exact_to_the_last_digits() {
-        for at in 0..8700 {
-            let x = -0.01 * at as f32;
-            let exact = f64::from(x).exp();
-            assert!((f64::from(exp(x)) - exact).abs() <= 3e-7 * exact, "{x}");
-        }
-        assert!(exp(-1e30) < 2e-38);
-    }
 
     /// Five inputs, forty rows, and a network on them.
     fn example(loss: Loss, hidden: &[usize]) -> (Mlp, Samples, Vec<u32>) {

@@ -1,5 +1,6 @@
 //! What selectors train: networks, and predictors that are asked, again and again, how well they would do with one feature more.
 
+pub(crate) mod adam;
 pub(crate) mod attender;
 pub(crate) mod candidates;
 pub(crate) mod cnn;
@@ -10,6 +11,7 @@ pub(crate) mod ground;
 pub(crate) mod judge;
 pub(crate) mod linear;
 pub(crate) mod logistic;
+pub(crate) mod losses;
 pub(crate) mod metric;
 pub(crate) mod mlp;
 pub(crate) mod penalty;

@@ -2,7 +2,8 @@
 
 use crate::choice;
 use crate::math::gemm::{LANES, vectorized};
-use crate::models::mlp::{Rate, adam, exp};
+use crate::models::adam::{Rate, adam};
+use crate::models::losses::exp;
 
 choice! {
     /// How attention weights become factors of the features.
