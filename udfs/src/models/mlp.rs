@@ -39,6 +39,8 @@ const IN_ORDER: [u32; CHUNK] = {
 const GROUP: usize = 384;
 /// Inputs whose weights are updated together: four blocks of registers, and small pieces to share out.
 const BLOCK: usize = 24;
+/// Inputs whose weights are masked together.
+const MASKED: usize = 96;
 /// Multiplications below which a second thread costs more than it brings.
 const PARALLEL: usize = 300_000;
 /// Log odds of an output that only fills a vector register.
@@ -401,9 +403,9 @@ impl Batch {
         self.masked.fit(layer.weights.values.len());
         // A thread of rayon's would take longer to wake up than this takes.
         let hands = if self.team.is_some() { self.hands() } else { Hands::One };
-        let size = GROUP / 4 * layer.width;
+        let size = MASKED * layer.width;
         let mut blocks: Vec<_> =
-            self.masked.chunks_mut(size).zip(layer.weights.values.chunks(size)).zip(mask.chunks(GROUP / 4)).collect();
+            self.masked.chunks_mut(size).zip(layer.weights.values.chunks(size)).zip(mask.chunks(MASKED)).collect();
         hands.each(&mut blocks, |_, ((masked, weights), mask)| {
             for ((masked, weights), factor) in masked.chunks_mut(layer.width).zip(weights.chunks(layer.width)).zip(*mask) {
                 masked.iter_mut().zip(weights).for_each(|(masked, weight)| *masked = factor * weight);
@@ -530,9 +532,8 @@ fn pass<const FMA: bool>(mlp: &Mlp, samples: &Samples, chunk: &mut Chunk, scale:
     let last = mlp.layers.len() - 1;
     let (values, errors) = (&chunk.values[last], &mut chunk.errors[last]);
     let width = mlp.layers[last].width;
-    let target = |row: &u32| samples.targets[*row as usize];
     let mut targets = [0.0; CHUNK];
-    targets.iter_mut().zip(&chunk.rows).for_each(|(to, row)| *to = target(row));
+    targets.iter_mut().zip(&chunk.rows).for_each(|(target, row)| *target = samples.targets[*row as usize]);
     let targets = &targets[..chunk.rows.len()];
     chunk.loss = match mlp.loss {
         Loss::Squared => losses::squared(values, width, targets, scale, errors),
