@@ -52,7 +52,8 @@ impl Csv {
 /// Decides rows of a table with a policy: prediction, units and cost of each.
 fn decide(policy: &Policy, table: &Table) -> Vec<(usize, Vec<usize>, f64)> {
     let features = policy.features();
-    let find = |name: &str| table.columns.iter().find(|(other, _)| other == name).map(|(_, column)| column).expect("same columns");
+    let find =
+        |name: &str| table.columns.iter().find(|(other, _)| other == name).map(|(_, column)| column).expect("same columns");
     let columns: Vec<&Column> = features.iter().map(|feature| find(&feature.name)).collect();
     let levels: Vec<(Vec<u32>, Vec<&str>)> = columns
         .iter()

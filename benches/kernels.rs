@@ -11,7 +11,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use faer::linalg::matmul::triangular::{BlockStructure, matmul};
 use faer::{Accum, Mat, Par};
 use pursuit_udfs::testing::{Table, planted};
-use pursuit_udfs::{Run, Settings, Tiles, selectors};
+use pursuit_udfs::{Labels, Reads, Run, Settings, Tiles, Work, selectors};
 
 const ROWS: usize = 8192;
 
@@ -97,10 +97,11 @@ fn select(c: &mut Criterion) {
         let table: Table = table.k(k);
         for (kind, problem) in [("moments", table.problem(&label)), ("rows", table.problem_of_rows(&label))] {
             for spec in selectors() {
-                if kind == "moments" && spec.reads == pursuit_udfs::Reads::Rows {
+                let Work::Select(selector) = (spec.build)(&Settings::new()).expect("defaults are in range") else { continue };
+                let needs_rows = selector.reads() != Reads::Moments;
+                if spec.labels == Labels::Classes || kind == "moments" && needs_rows {
                     continue;
                 }
-                let selector = (spec.build)(&Settings::new()).expect("defaults are in range");
                 group.bench_function(
                     BenchmarkId::new(format!("{} from {kind}", spec.name), format!("{rows}x{columns}, k={k}")),
                     |b| {
