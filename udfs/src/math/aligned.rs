@@ -7,9 +7,10 @@ use std::ops::{Deref, DerefMut};
 
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
-struct Line([f32; VALUES]);
+struct Line([f32; LINE]);
 
-const VALUES: usize = 16;
+/// Values in a line.
+pub(crate) const LINE: usize = 16;
 
 /// A vector of f32.
 #[derive(Debug, Clone, Default)]
@@ -20,12 +21,12 @@ pub(crate) struct Aligned {
 
 impl Aligned {
     pub(crate) fn zeros(length: usize) -> Self {
-        Self { lines: vec![Line([0.0; VALUES]); length.div_ceil(VALUES)], length }
+        Self { lines: vec![Line([0.0; LINE]); length.div_ceil(LINE)], length }
     }
 
     /// As many values as are asked for; what they are is not said.
     pub(crate) fn fit(&mut self, length: usize) {
-        self.lines.resize(length.div_ceil(VALUES), Line([0.0; VALUES]));
+        self.lines.resize(length.div_ceil(LINE), Line([0.0; LINE]));
         self.length = length;
     }
 }

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use rayon::prelude::*;
 
-use crate::math::aligned::Aligned;
+use crate::math::aligned::{Aligned, LINE};
 use crate::math::dot;
 use crate::math::gemm::padded;
 use crate::models::sparse::Sparse;
@@ -108,7 +108,6 @@ impl Inputs {
 /// Columns, each times a factor, as rows.
 fn turned(columns: &[&[f64]], factors: &[f64], rows: &[usize], stride: usize) -> Aligned {
     const BAND: usize = 64;
-    const LINE: usize = 16;
     let mut values = Aligned::zeros(rows.len() * stride);
     // Band by band, so that both sides of a band stay in cache; and some columns at a time, which fill a line of it.
     values.par_chunks_mut(BAND * stride).zip(rows.par_chunks(BAND)).for_each(|(band, rows)| {
@@ -126,8 +125,8 @@ fn turned(columns: &[&[f64]], factors: &[f64], rows: &[usize], stride: usize) ->
 /// Values from one row to the next: whole lines of the cache, where that costs little. Not a multiple of a page, where walking down a column
 /// would hit a single line.
 pub(crate) fn stride_for(columns: usize) -> usize {
-    let stride = if columns < 128 { padded(columns.max(1)) } else { columns.next_multiple_of(16) };
-    if stride.is_multiple_of(256) { stride + 16 } else { stride }
+    let stride = if columns < 128 { padded(columns.max(1)) } else { columns.next_multiple_of(LINE) };
+    if stride.is_multiple_of(256) { stride + LINE } else { stride }
 }
 
 /// Rows as a network reads them: one after the other.

@@ -9,7 +9,7 @@ use super::SequentialAttention;
 use super::attention::Attention;
 use super::relay::{Relay, Worker};
 use crate::math::aligned::Aligned;
-use crate::math::gemm::prefetch;
+use crate::math::gemm::{LANES, prefetch};
 use crate::models::candidates::Candidates;
 use crate::models::ground;
 use crate::models::mlp::{Batch, Gate, Mlp};
@@ -24,9 +24,8 @@ use crate::{
 const ROUND_STEPS: usize = 200;
 const BATCH_MIN: usize = 32;
 const BATCH_MAX: usize = 256;
-/// Rows turned over at a time, and columns: what is being turned stays in cache, and a row gets them in one piece.
+/// Rows turned over at a time, [`LANES`] columns of them: what is being turned stays in cache, and a row gets them in one piece.
 const BAND: usize = 256;
-const LANES: usize = 8;
 /// Rows between the one that is moved and the one whose place is asked of the memory.
 const AHEAD: usize = 8;
 
