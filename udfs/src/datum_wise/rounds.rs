@@ -228,7 +228,9 @@ fn highest<const WIDTH: usize>(scores: &Scores<WIDTH>) -> (u32, f64) {
     }
     let pairs =
         [if places[0] < places[2] { places[0] } else { places[2] }, if places[1] < places[3] { places[1] } else { places[3] }];
-    (if pairs[0] < pairs[1] { pairs[0] } else { pairs[1] } as u32, highest)
+    let place = if pairs[0] < pairs[1] { pairs[0] } else { pairs[1] };
+    // Weights so large that scores are no numbers any more have no highest; a prediction ends the row.
+    (if place < f64::MAX { place as u32 } else { 0 }, highest)
 }
 
 #[cfg(test)]
@@ -240,6 +242,12 @@ mod tests {
     use crate::datum_wise::walk::Walk;
     use crate::problem::Block;
     use crate::rows::Coding;
+
+    #[test]
+    fn scores_that_are_no_numbers_end_in_a_prediction() {
+        assert_eq!(highest(&[[f64::NAN; LANES]; 2]).0, 0);
+        assert_eq!(highest(&[[0.5, 2.0, -1.0, 0.0], [2.0, 1.0, f64::NEG_INFINITY, 0.0]]), (1, 2.0));
+    }
 
     /// Random policies of several sizes, one unit with two columns, values that are missing or exactly the mean.
     #[test]
