@@ -15,7 +15,13 @@ const DEPTH: usize = 160;
 /// Rows of sums of one register each that fill the registers.
 const HEIGHT_MAX: usize = 12;
 /// Rows of a transposed product taken at a time.
-const ROWS: usize = 64;
+const ROWS: usize = 32;
+/// Columns beside whole registers up to which they are better multiplied on their own.
+const NARROW_MAX: usize = 3;
+/// Rows that are multiplied with narrow columns together.
+const NARROW_ROWS: usize = 4;
+/// Registers of a row that its narrow columns are multiplied with together.
+const NARROW_VECTORS: usize = 3;
 /// Values of a matrix that is too large for a cache.
 const FAR: usize = 1 << 18;
 
@@ -56,6 +62,30 @@ macro_rules! tile {
     };
 }
 
+/// Rows `width` values apart, whole registers, of which the first `used` values count; the others are zero.
+#[derive(Clone, Copy)]
+pub(crate) struct Span {
+    pub width: usize,
+    pub used: usize,
+}
+
+impl Span {
+    pub(crate) fn whole(width: usize) -> Self {
+        Self { width, used: width }
+    }
+
+    /// Columns that are taken in whole registers, and how many narrow ones are left beside them.
+    #[inline(always)]
+    pub(crate) fn parted(self) -> (usize, usize) {
+        let narrow = self.used % LANES;
+        if self.used > LANES && (1..=NARROW_MAX).contains(&narrow) {
+            (self.used - narrow, narrow)
+        } else {
+            (padded(self.used), 0)
+        }
+    }
+}
+
 /// Some rows of a matrix, in any order: row `i` begins at `values[rows[i] * stride]`.
 #[derive(Clone, Copy)]
 pub(crate) struct Picked<'a> {
@@ -72,22 +102,24 @@ impl Picked<'_> {
     }
 }
 
-/// `c[i][j] += Σ_k a[i][k] · b[k][j]` for `k < depth`, `j < width`, and every row of `a`; rows of `b` and `c` lie `width` apart.
+/// `c[i][j] += Σ_k a[i][k] · b[k][j]` for `k < depth`, the columns `j` that are used, in whole registers, and every row of `a`. `b` and `c` have
+/// the same span.
 ///
 /// The sum over `k` runs in order for every element, whatever the sizes, so that cutting the rows among threads does not show.
 #[inline(always)]
-pub(crate) fn add_product<const FMA: bool>(c: &mut [f32], width: usize, a: Picked<'_>, b: &[f32], depth: usize) {
-    let rows = a.rows.len();
+pub(crate) fn add_product<const FMA: bool>(c: &mut [f32], span: Span, a: Picked<'_>, b: &[f32], depth: usize) {
+    let (rows, width) = (a.rows.len(), span.width);
     if rows == 0 || depth == 0 {
         return;
     }
     assert!(width.is_multiple_of(LANES) && c.len() >= rows * width && b.len() >= depth * width);
+    assert!(0 < span.used && span.used <= width);
     // Rows of a large table lie in memory, those of the layers behind in cache.
     let is_far = a.values.len() > FAR;
     // Plain loops and no closures: what is not inlined here would be compiled without wide registers.
     for from in (0..depth).step_by(DEPTH) {
         let depth = DEPTH.min(depth - from);
-        for (column, vectors) in lots(width) {
+        for (column, vectors) in lots(padded(span.used)) {
             for (row, height) in blocks(rows, vectors) {
                 let mut left = [std::ptr::null(); HEIGHT_MAX];
                 if column == 0 && is_far {
@@ -106,42 +138,97 @@ pub(crate) fn add_product<const FMA: bool>(c: &mut [f32], width: usize, a: Picke
     }
 }
 
-/// `c[i][j] = Σ_k a[k][from + i] · b[k][j]` for some columns `from + i` of `a`, `j < width`, and every row `k`: the product with the transpose.
+/// `c[i][whole + j] += Σ_k a[i][k] · narrow[j][k]` for `k < depth`, the narrow columns `j` of the span, and every row of `a`: what [`add_product`]
+/// leaves to do where it is asked for the whole registers alone. Rows of `a` are whole registers; those of `narrow` lie `stride` apart and have
+/// zeros behind `depth`.
+#[inline(always)]
+pub(crate) fn add_narrow_product<const FMA: bool>(
+    c: &mut [f32],
+    span: Span,
+    a: Picked<'_>,
+    narrow: &[f32],
+    stride: usize,
+    depth: usize,
+) {
+    let (whole, count) = span.parted();
+    let depth = padded(depth);
+    // Columns that are not there are others once more.
+    let right: [&[f32]; NARROW_MAX] = std::array::from_fn(|j| &narrow[j.min(count - 1) * stride..][..depth]);
+    for (at, c) in c.chunks_mut(NARROW_ROWS * span.width).take(a.rows.len().div_ceil(NARROW_ROWS)).enumerate() {
+        let last = a.rows.len() - 1;
+        let mut left = [std::ptr::null(); NARROW_ROWS];
+        for i in 0..NARROW_ROWS {
+            // A row that is not there is the last one once more.
+            left[i] = a.row((at * NARROW_ROWS + i).min(last), depth);
+        }
+        // SAFETY: every row has `depth` values.
+        let sums = unsafe { along_depth::<FMA>(&left, &right, depth) };
+        for (sums, c) in sums.iter().zip(c.chunks_mut(span.width)) {
+            for j in 0..count {
+                c[whole + j] += sums[j].iter().sum::<f32>();
+            }
+        }
+    }
+}
+
+/// `c[i][j] = Σ_k a[k][from + i] · b[k][j]` for some columns `from + i` of `a`, and every row `k`: the product with the transpose. `c` and `b`
+/// have the same span; where it leaves columns beside whole registers, rows of `a` must be whole registers too.
 /// `adds`: it is added to what `c` has. Meanwhile the memory is asked for the same columns of the rows `coming`.
 #[inline(always)]
 pub(crate) fn transposed_product<const FMA: bool>(
     c: &mut [f32],
-    width: usize,
+    span: Span,
     a: Picked<'_>,
     columns: Range<usize>,
     b: &[f32],
     adds: bool,
     coming: &[u32],
 ) {
-    let (depth, from, count) = (a.rows.len(), columns.start, columns.len());
+    let (depth, from, count, width) = (a.rows.len(), columns.start, columns.len(), span.width);
     assert!(width.is_multiple_of(LANES) && c.len() >= count * width && b.len() >= depth * width);
+    assert!(0 < span.used && span.used <= width);
     if depth == 0 && !adds {
         c[..count * width].fill(0.0);
     }
     if count == 0 {
         return;
     }
+    let (whole, narrow) = span.parted();
+    // Some with every block of registers, because more requests at a time would keep the kernel waiting.
+    let share = coming.len().div_ceil((count * whole * depth / (HEIGHT_MAX * LANES * ROWS)).max(1));
     let mut coming = coming.iter();
     for first in (0..depth).step_by(ROWS) {
-        let rows = ROWS.min(depth - first);
+        let (rows, adds) = (ROWS.min(depth - first), adds || first > 0);
         let mut starts = [std::ptr::null(); ROWS];
         for k in 0..rows {
             starts[k] = a.row(first + k, columns.end).wrapping_add(from);
         }
-        for (column, vectors) in lots(width) {
+        for (column, vectors) in lots(whole) {
             for (row, height) in blocks(count, vectors) {
-                // A few at a time, because more requests would keep the kernel waiting.
-                for row in coming.by_ref().take(2) {
+                for row in coming.by_ref().take(share) {
                     prefetch(&a.values[*row as usize * a.stride + from..][..count]);
                 }
                 let (c, b) = (c[row * width + column..].as_mut_ptr(), b[first * width + column..].as_ptr());
                 // SAFETY: as above; every start has `count` values behind it.
-                unsafe { tile!(along_columns, height, vectors, (c, &starts[..rows], row, b, width, adds || first > 0)) }
+                unsafe { tile!(along_columns, height, vectors, (c, &starts[..rows], row, b, width, adds)) }
+            }
+        }
+    }
+    if narrow == 0 {
+        return;
+    }
+    for row in (0..count).step_by(NARROW_VECTORS * LANES) {
+        let (from, b) = (from + row, &b[whole..]);
+        let sums = match (count - row).div_ceil(LANES) {
+            1 => narrow_columns::<1, FMA>(a, from, b, width),
+            2 => narrow_columns::<2, FMA>(a, from, b, width),
+            _ => narrow_columns::<NARROW_VECTORS, FMA>(a, from, b, width),
+        };
+        for (i, c) in c[row * width..count * width].chunks_mut(width).take(NARROW_VECTORS * LANES).enumerate() {
+            let c = c[whole..].first_chunk_mut::<LANES>().expect("a row is as wide as its registers");
+            for lane in 0..LANES {
+                let sum = if lane < NARROW_MAX { sums[lane][i / LANES][i % LANES] } else { 0.0 };
+                c[lane] = if adds { c[lane] + sum } else { sum };
             }
         }
     }
@@ -265,6 +352,64 @@ unsafe fn along_columns<const M: usize, const V: usize, const FMA: bool>(
     }
 }
 
+/// Sums along the registers of [`NARROW_ROWS`] rows and narrow columns.
+///
+/// # Safety
+/// Every row of both must be readable for `depth` values.
+#[inline(always)]
+unsafe fn along_depth<const FMA: bool>(
+    left: &[*const f32; NARROW_ROWS],
+    right: &[&[f32]; NARROW_MAX],
+    depth: usize,
+) -> [[Lanes; NARROW_MAX]; NARROW_ROWS] {
+    let mut sums = [[[0.0; LANES]; NARROW_MAX]; NARROW_ROWS];
+    for k in (0..depth).step_by(LANES) {
+        // SAFETY: by the contract of this function.
+        unsafe {
+            let mut row = [[0.0; LANES]; NARROW_MAX];
+            for j in 0..NARROW_MAX {
+                [row[j]] = read_row::<1>(right[j].as_ptr().add(k));
+            }
+            for i in 0..NARROW_ROWS {
+                let [x] = read_row::<1>(left[i].add(k));
+                for j in 0..NARROW_MAX {
+                    for lane in 0..LANES {
+                        let (sum, value) = (&mut sums[i][j][lane], row[j][lane]);
+                        *sum = if FMA { x[lane].mul_add(value, *sum) } else { *sum + x[lane] * value };
+                    }
+                }
+            }
+        }
+    }
+    // As above.
+    std::hint::black_box(sums)
+}
+
+/// The first [`NARROW_MAX`] columns of `b` in a product with columns of `a` from `from` on, `V` registers of them; it is transposed. Columns that
+/// are not used are multiplied all the same: they are zero.
+#[inline(always)]
+fn narrow_columns<const V: usize, const FMA: bool>(
+    a: Picked<'_>,
+    from: usize,
+    b: &[f32],
+    width: usize,
+) -> [[Lanes; NARROW_VECTORS]; NARROW_MAX] {
+    let mut sums = [[[0.0; LANES]; V]; NARROW_MAX];
+    for (k, b) in b.chunks(width).take(a.rows.len()).enumerate() {
+        // SAFETY: the row has that many registers.
+        let row = unsafe { read_row::<V>(a.row(k, from + V * LANES).add(from)) };
+        for j in 0..NARROW_MAX {
+            add::<V, FMA>(&mut sums[j], b[j], &row);
+        }
+    }
+    let mut all = [[[0.0; LANES]; NARROW_VECTORS]; NARROW_MAX];
+    for j in 0..NARROW_MAX {
+        all[j][..V].copy_from_slice(&sums[j]);
+    }
+    // They are read in another order than they are summed in. If the compiler knew, it would turn over every single product.
+    std::hint::black_box(all)
+}
+
 #[inline(always)]
 fn add<const V: usize, const FMA: bool>(sums: &mut [Lanes; V], x: f32, row: &[Lanes; V]) {
     for v in 0..V {
@@ -352,10 +497,10 @@ mod tests {
     use crate::Run;
 
     vectorized! {
-        fn multiply(c: &mut [f32], width: usize, a: Picked<'_>, b: &[f32], depth: usize) = add_product;
+        fn multiply(c: &mut [f32], span: Span, a: Picked<'_>, b: &[f32], depth: usize) = add_product;
     }
     vectorized! {
-        fn multiply_transposed(c: &mut [f32], width: usize, a: Picked<'_>, columns: Range<usize>, b: &[f32], adds: bool, coming: &[u32]) =
+        fn multiply_transposed(c: &mut [f32], span: Span, a: Picked<'_>, columns: Range<usize>, b: &[f32], adds: bool, coming: &[u32]) =
             transposed_product;
     }
 
@@ -375,14 +520,54 @@ mod tests {
                 assert!((f64::from(c[i * width + j]) - plain).abs() < 1e-3, "{rows} {width} {depth} ({i}, {j})");
             };
             let mut c = start.clone();
-            multiply(&mut c, width, a, &b, depth);
+            multiply(&mut c, Span::whole(width), a, &b, depth);
             for (i, j) in (0..rows).flat_map(|i| (0..width).map(move |j| (i, j))) {
                 close(&c, i, j, (0..depth).map(|k| value(i, k) * f64::from(b[k * width + j])).sum());
             }
             let mut c = start.clone();
-            multiply_transposed(&mut c, width, a, 1..depth + 1, &b, true, &picked);
+            multiply_transposed(&mut c, Span::whole(width), a, 1..depth + 1, &b, true, &picked);
             for (i, j) in (0..depth).flat_map(|i| (0..width).map(move |j| (i, j))) {
                 close(&c, i, j, (0..rows).map(|k| value(k, i + 1) * f64::from(b[k * width + j])).sum());
+            }
+        }
+    }
+
+    vectorized! {
+        fn multiply_narrow(c: &mut [f32], span: Span, a: Picked<'_>, narrow: &[f32], stride: usize, depth: usize) = add_narrow_product;
+    }
+
+    /// One to three columns beside whole registers, none, and more: the columns that count are those of the whole product, the others stay.
+    #[test]
+    fn narrow_columns_are_columns_of_the_product() {
+        let mut random = Run::new(9).random("gemm", 0);
+        let mut draw = |n: usize| (0..n).map(|_| random.normal() as f32).collect::<Vec<f32>>();
+        for (rows, used, depth) in [(13, 67, 50), (1, 9, 3), (5, 26, 64), (70, 11, 17), (33, 24, 30), (40, 14, 8), (4, 1, 9)] {
+            let (width, stride) = (padded(used), padded(depth));
+            let span = Span { width, used };
+            let (whole, narrow) = span.parted();
+            let zeroed = |mut values: Vec<f32>, of: usize, used: usize| {
+                values.chunks_mut(of).for_each(|row| row[used..].fill(0.0));
+                values
+            };
+            let a = zeroed(draw(rows * stride), stride, depth);
+            let (b, errors) = (zeroed(draw(depth * width), width, used), zeroed(draw(rows * width), width, used));
+            let picked: Vec<u32> = (0..rows as u32).rev().collect();
+            let a = Picked { values: &a, stride, rows: &picked };
+            let (mut plain, mut parted) = (vec![0.5; rows * width], vec![0.5; rows * width]);
+            multiply(&mut plain, Span::whole(width), a, &b, depth);
+            multiply(&mut parted, Span { used: whole, ..span }, a, &b, depth);
+            if narrow > 0 {
+                let of_column = |j: usize| (0..stride).map(move |k| (j, k));
+                let value = |(j, k): (usize, usize)| b.get(k * width + whole + j).copied().unwrap_or(0.0);
+                let turned: Vec<f32> = (0..narrow).flat_map(of_column).map(value).collect();
+                multiply_narrow(&mut parted, span, a, &turned, stride, depth);
+            }
+            assert!(plain.iter().zip(&parted).all(|(x, y)| (x - y).abs() < 1e-4), "{rows} {used} {depth}");
+            for adds in [true, false] {
+                let (mut plain, mut parted) = (vec![0.5; depth * width], vec![0.5; depth * width]);
+                multiply_transposed(&mut plain, Span::whole(width), a, 0..depth, &errors, adds, &[]);
+                multiply_transposed(&mut parted, span, a, 0..depth, &errors, adds, &picked);
+                assert!(plain.iter().zip(&parted).all(|(x, y)| (x - y).abs() < 1e-4), "{rows} {used} {depth} {adds}");
             }
         }
     }
@@ -406,11 +591,11 @@ mod tests {
         let mut b = vec![0.0; depth * width];
         b.iter_mut().step_by(width).zip(&right).for_each(|(b, right)| *b = *right);
         let (mut all, mut single) = (vec![0.5; rows * width], vec![0.5; rows * width]);
-        multiply(&mut all, width, a, &b, depth);
+        multiply(&mut all, Span::whole(width), a, &b, depth);
         multiply_single(&mut single, width, a, &right);
         assert!(all.iter().zip(&single).all(|(x, y)| (x - y).abs() < 1e-4));
         let (mut all, mut single) = (vec![0.5; 19 * width], vec![0.5; 19 * width]);
-        multiply_transposed(&mut all, width, a, 24..43, &errors, true, &[]);
+        multiply_transposed(&mut all, Span::whole(width), a, 24..43, &errors, true, &[]);
         multiply_single_transposed(&mut single, width, a, 24..43, &errors);
         assert!(all.iter().zip(&single).step_by(width).all(|(x, y)| (x - y).abs() < 1e-4));
         assert!(single.iter().enumerate().all(|(at, x)| at % width == 0 || *x == 0.5));
@@ -425,12 +610,12 @@ mod tests {
         let all: Vec<u32> = (0..rows as u32).collect();
         let some = |rows| Picked { values: &a, stride: depth, rows };
         let mut whole = vec![0.0; rows * width];
-        multiply(&mut whole, width, some(&all), &b, depth);
+        multiply(&mut whole, Span::whole(width), some(&all), &b, depth);
         for cut in 1..rows {
             let mut parts = vec![0.0; rows * width];
             let (first, second) = parts.split_at_mut(cut * width);
-            multiply(first, width, some(&all[..cut]), &b, depth);
-            multiply(second, width, some(&all[cut..]), &b, depth);
+            multiply(first, Span::whole(width), some(&all[..cut]), &b, depth);
+            multiply(second, Span::whole(width), some(&all[cut..]), &b, depth);
             assert_eq!(parts, whole);
         }
     }
@@ -438,6 +623,6 @@ mod tests {
     #[test]
     #[should_panic]
     fn a_row_that_is_not_there_is_not_read() {
-        multiply(&mut [0.0; 8], 8, Picked { values: &[1.0; 8], stride: 4, rows: &[2] }, &[1.0; 32], 4);
+        multiply(&mut [0.0; 8], Span::whole(8), Picked { values: &[1.0; 8], stride: 4, rows: &[2] }, &[1.0; 32], 4);
     }
 }

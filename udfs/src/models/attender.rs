@@ -1,5 +1,6 @@
+use crate::models::batch::Batch;
 use crate::models::ground::Ground;
-use crate::models::mlp::{Batch, Mlp};
+use crate::models::mlp::Mlp;
 use crate::models::samples::{Inputs, Loss, Samples};
 
 /// A network that looks at rows and shares out attention between candidates.

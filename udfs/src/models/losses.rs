@@ -37,27 +37,35 @@ pub(crate) fn logistic(values: &[f32], width: usize, targets: &[f32], scale: f32
 
 #[inline(always)]
 pub(crate) fn softmax(values: &[f32], width: usize, targets: &[f32], scale: f32, errors: &mut [f32]) -> f64 {
-    // Between 1 and the number of classes for each row, so that the product over a chunk is a number, and one logarithm enough.
-    let (mut loss, mut divisor) = (0.0, 1.0);
-    for ((values, errors), target) in values.chunks(width).zip(errors.chunks_mut(width)).zip(targets) {
-        // In lanes, because one sum after the other would take longer than the product before.
-        let mut largest = [f32::NEG_INFINITY; LANES];
+    // One thing for all rows after the other: what is done to one row has to wait for itself.
+    let (mut largest, mut totals) = ([0.0; ROWS], [0.0; ROWS]);
+    for (largest, values) in largest.iter_mut().zip(values.chunks(width)) {
+        let mut lanes = [f32::NEG_INFINITY; LANES];
         for values in values.as_chunks::<LANES>().0 {
             for lane in 0..LANES {
-                largest[lane] = if values[lane] > largest[lane] { values[lane] } else { largest[lane] };
+                lanes[lane] = larger(lanes[lane], values[lane]);
             }
         }
-        let largest = largest.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        *largest = reduced(lanes, larger);
+    }
+    for ((errors, values), largest) in errors.chunks_mut(width).zip(values.chunks(width)).zip(largest) {
         for (error, value) in errors.iter_mut().zip(values) {
             *error = exp(value - largest);
         }
-        let mut totals = [0.0; LANES];
+    }
+    for (total, errors) in totals.iter_mut().zip(errors.chunks(width)) {
+        let mut lanes = [0.0; LANES];
         for errors in errors.as_chunks::<LANES>().0 {
             for lane in 0..LANES {
-                totals[lane] += errors[lane];
+                lanes[lane] += errors[lane];
             }
         }
-        let total: f32 = totals.iter().sum();
+        *total = reduced(lanes, |a, b| a + b);
+    }
+    // Between 1 and the number of classes for each row, so that the product over all is a number, and one logarithm enough.
+    let (mut loss, mut divisor) = (0.0, 1.0);
+    let rows = values.chunks(width).zip(errors.chunks_mut(width)).zip(targets);
+    for (((values, errors), target), (largest, total)) in rows.zip(largest.iter().zip(totals)) {
         let factor = scale / total;
         errors.iter_mut().for_each(|error| *error *= factor);
         let class = *target as usize;
@@ -68,12 +76,28 @@ pub(crate) fn softmax(values: &[f32], width: usize, targets: &[f32], scale: f32,
     loss + divisor.ln()
 }
 
+#[inline(always)]
+fn larger(a: f32, b: f32) -> f32 {
+    if b > a { b } else { a }
+}
+
+/// All lanes of a register in one value, by halves.
+#[inline(always)]
+fn reduced(mut lanes: [f32; LANES], join: impl Fn(f32, f32) -> f32) -> f32 {
+    for half in [4, 2, 1] {
+        for lane in 0..half {
+            lanes[lane] = join(lanes[lane], lanes[lane + half]);
+        }
+    }
+    lanes[0]
+}
+
 /// `eˣ` for `x ≤ 0` to the last digit or two of an f32, in steps that the compiler can do for several numbers at once.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
     // Adding a number of which only whole parts have digits left rounds, and leaves the whole part in the lowest bits.
     const ROUND: f32 = 12_582_912.0;
-    let x = x.max(-87.0);
+    let x = larger(-87.0, x);
     let rounded = x * std::f32::consts::LOG2_E + ROUND;
     let whole = rounded - ROUND;
     // The logarithm of two in two parts, of which the first is exact in few digits.

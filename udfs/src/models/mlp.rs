@@ -5,42 +5,26 @@
 //! gradient over the whole batch, and the update. Every sum is taken by one thread in one order, so that the number of threads
 //! does not show.
 
-use std::cell::RefCell;
 use std::ops::Range;
-use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use crate::math::aligned::Aligned;
-use crate::math::gemm::{
-    Picked, add_product, add_single_product, add_single_transposed_product, padded, transposed_product, vectorized,
-};
+use crate::math::gemm::{Span, padded};
 use crate::models::adam::{Moving, Rate, adam};
-use crate::models::losses;
+use crate::models::batch::{
+    Batch, Block, CHUNK, First, Masked, Space, backward_chunk, forward_chunk, multiply_group, pass_all, pass_chunk, update_block,
+};
 use crate::models::samples::{Inputs, Loss, Samples};
 use crate::models::sparse;
-use crate::models::team::{Hands, Team};
+use crate::models::team::Hands;
 use crate::{Error, Result, Run};
 
-/// Rows of a batch that one thread takes through the network at a time.
-const CHUNK: usize = losses::ROWS;
-/// The rows of a chunk one after the other.
-const IN_ORDER: [u32; CHUNK] = {
-    let mut rows = [0; CHUNK];
-    let mut row = 0;
-    while row < CHUNK {
-        rows[row] = row as u32;
-        row += 1;
-    }
-    rows
-};
 /// Inputs whose products are summed up together, at most. The sums of several such groups are added afterwards, so that a thread can stay
 /// with the same weights from step to step, forward and backward: they are in its cache.
 const GROUP: usize = 384;
-/// Inputs whose weights are updated together: four blocks of registers, and small pieces to share out.
-const BLOCK: usize = 24;
-/// Inputs whose weights are masked together.
-const MASKED: usize = 96;
+/// Inputs whose weights are updated together: whole lines of the cache, and whole blocks of registers.
+const BLOCK: usize = 48;
 /// Multiplications below which a second thread costs more than it brings.
 const PARALLEL: usize = 300_000;
 /// Log odds of an output that only fills a vector register.
@@ -48,25 +32,25 @@ const NEVER: f32 = -1e30;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Mlp {
-    layers: Vec<Layer>,
-    loss: Loss,
+    pub(super) layers: Vec<Layer>,
+    pub(super) loss: Loss,
     steps: i32,
     /// What is left of a negative value: nothing behind a ReLU.
-    leak: f32,
+    pub(super) leak: f32,
     /// Whether the last layer has an activation too.
-    is_last_active: bool,
+    pub(super) is_last_active: bool,
 }
 
 /// `inputs × width` weights, of whose columns the first `outputs` count.
 #[derive(Debug, Clone)]
-struct Layer {
-    inputs: usize,
-    outputs: usize,
-    width: usize,
-    weights: Moving,
-    bias: Moving,
+pub(super) struct Layer {
+    pub inputs: usize,
+    pub outputs: usize,
+    pub width: usize,
+    pub weights: Moving,
+    pub bias: Moving,
     /// `outputs × padded(inputs)`: the weights as the errors meet them. Empty in the first layer, behind which there is nothing.
-    transposed: Aligned,
+    pub transposed: Aligned,
 }
 
 /// What is done to the inputs on their way into the first layer.
@@ -119,25 +103,24 @@ impl Mlp {
         weight: impl Fn(u32) -> f64,
         batch: &mut Batch,
     ) -> Vec<f64> {
-        batch.fit(self, rows.len());
-        let first = &self.layers[0].weights.values;
-        batch.hands().each(&mut batch.chunks, |at, chunk| forward_chunk(self, first, samples, chunk, rows_of(rows, at)));
+        batch.fit(self, rows);
+        let hands = batch.hands();
+        let first = self.layers[0].behind(None, &mut batch.masked, &hands);
+        hands.each(&mut batch.space.parts(self), |_, part| forward_chunk(self, first, samples, part));
         let last = self.layers.last().expect("a network has a layer");
         let mut sums = vec![0.0; last.outputs];
-        for (chunk, rows) in batch.chunks.iter().zip(rows.chunks(CHUNK)) {
-            let values = chunk.values.last().expect("a network has a layer");
-            for (values, row) in values.chunks(last.width).zip(rows) {
-                let weight = weight(*row);
-                sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += weight * f64::from(*value));
-            }
+        for (values, row) in batch.space.outputs().chunks(last.width).zip(rows) {
+            let weight = weight(*row);
+            sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += weight * f64::from(*value));
         }
         sums
     }
 
     /// One update from the derivative of a loss by the mean outputs of the batch that went through last.
     pub(crate) fn learn_from(&mut self, samples: &Samples, errors: &[f32], learning_rate: f64, batch: &mut Batch) {
-        let rows: usize = batch.chunks.iter().map(|chunk| chunk.rows.len()).sum();
-        batch.hands().each(&mut batch.chunks, |_, chunk| backward_chunk(self, chunk, errors, 1.0 / rows as f32));
+        let scale = 1.0 / batch.space.rows.len() as f32;
+        let hands = batch.hands();
+        hands.each(&mut batch.space.parts(self), |_, part| backward_chunk(self, part, errors, scale));
         self.steps += 1;
         self.update(samples, Gate::default(), Some(Rate::of(learning_rate, self.steps)), batch);
     }
@@ -190,21 +173,21 @@ impl Mlp {
 
     /// Forward and backward; what is left to do is the gradient of the weights.
     fn differentiate(&self, samples: &Samples, rows: &[u32], gate: Gate<'_>, batch: &mut Batch) -> Result<f64> {
-        batch.fit(self, rows.len());
-        batch.mask(&self.layers[0], gate.mask);
-        let hands = batch.hands();
-        let Batch { chunks, products, masked, .. } = batch;
-        let first = if gate.mask.is_some() { &masked[..] } else { &self.layers[0].weights.values };
-        let (count, groups) = (chunks.len(), self.layers[0].groups());
+        batch.fit(self, rows);
+        let (hands, near_hands) = (batch.hands(), batch.near_hands());
+        let Batch { space, products, masked, .. } = batch;
+        let first = self.layers[0].behind(gate.mask, masked, &near_hands);
+        let (count, groups) = (rows.len().div_ceil(CHUNK), self.layers[0].groups());
         let scale = 1.0 / rows.len() as f32;
+        let mut parts = space.parts(self);
         if groups == 1 {
-            hands.each(chunks, |at, chunk| pass_all(self, first, samples, chunk, rows_of(rows, at), scale));
+            hands.each(&mut parts, |_, part| pass_all(self, first, samples, part, scale));
         } else {
             // Group by group, not chunk by chunk. Those in the middle, where two threads meet, in halves, so that none waits long.
             let (pieces, width) = (products.len(), self.layers[0].width);
             let mut halves = Vec::with_capacity(pieces + 2);
             for (at, product) in products.iter_mut().enumerate() {
-                let (rows, group) = (rows_of(rows, at % count), at / count);
+                let (rows, group) = (parts[at % count].rows, at / count);
                 let middle = if at + 1 == pieces / 2 || at == pieces / 2 { rows.len() / 2 } else { rows.len() };
                 let (first, second) = product.split_at_mut(middle * width);
                 halves.push((&rows[..middle], first, group));
@@ -212,14 +195,16 @@ impl Mlp {
                     halves.push((&rows[middle..], second, group));
                 }
             }
-            hands.each(&mut halves, |_, (rows, product, group)| multiply_group(self, first, samples, product, rows, *group));
-            hands.each(chunks, |at, chunk| {
-                let products = (0..groups).map(|group| &products[group * count + at][..]);
-                chunk.begin(&self.layers[0], rows_of(rows, at), products);
-                pass_chunk(self, samples, chunk, scale);
+            hands.each(&mut halves, |_, (rows, product, group)| {
+                let inputs = self.layers[0].inputs_of(*group, block_of(samples));
+                multiply_group(self, first, samples, product, rows, inputs);
+            });
+            hands.each(&mut parts, |at, part| {
+                part.begin(&self.layers[0], (0..groups).map(|group| &products[group * count + at][..]));
+                pass_chunk(self, samples, part, scale);
             });
         }
-        let loss = batch.chunks.iter().map(|chunk| chunk.loss).sum::<f64>() / rows.len() as f64;
+        let loss = parts.iter().map(|part| part.loss).sum::<f64>() / rows.len() as f64;
         if loss.is_finite() {
             Ok(loss)
         } else {
@@ -230,40 +215,42 @@ impl Mlp {
     /// Gradients of all layers, and the update if there is a rate.
     fn update(&mut self, samples: &Samples, gate: Gate<'_>, rate: Option<Rate>, batch: &mut Batch) {
         let hands = batch.hands();
-        let Batch { chunks, slopes, next, .. } = batch;
+        let Batch { space, slopes, next, .. } = batch;
         slopes.resize(self.layers.iter().map(|layer| layer.inputs).sum(), 0.0);
-        let sums = sum_of(chunks, 0);
+        space.total(self);
         // The blocks of all layers together, so that threads meet only once.
         let mut blocks: Vec<Block<'_>> = Vec::new();
-        let mut rest = &mut slopes[..];
+        let mut slopes = &mut slopes[..];
         for (at, layer) in self.layers.iter_mut().enumerate() {
+            let span = layer.span();
             let inputs = if at == 0 { block_of(samples) } else { BLOCK };
-            let (outputs, width, size) = (layer.outputs, layer.width, inputs * layer.width);
-            let weights = &mut layer.weights;
-            let (own, others) = std::mem::take(&mut rest).split_at_mut(layer.inputs);
-            rest = others;
-            let parts = weights
-                .values
-                .chunks_mut(size)
-                .zip(weights.gradient.chunks_mut(size))
-                .zip(weights.first.chunks_mut(size).zip(weights.second.chunks_mut(size)))
-                .zip(own.chunks_mut(inputs));
-            for (block, (((values, gradient), (first, second)), slopes)) in parts.enumerate() {
-                blocks.push(Block { layer: at, from: block * inputs, outputs, width, values, gradient, first, second, slopes });
+            let (mut values, mut gradient) = (&mut layer.weights.values[..], &mut layer.weights.gradient[..]);
+            let (mut first, mut second) = (&mut layer.weights.first[..], &mut layer.weights.second[..]);
+            let mut from = 0;
+            while from < layer.inputs {
+                // Halves in the middle, as above.
+                let is_middle = samples.sparse.is_none() && at == 0 && from.abs_diff(layer.inputs / 2) <= 2 * BLOCK;
+                let inputs = if is_middle { inputs / 2 } else { inputs }.min(layer.inputs - from);
+                let size = inputs * span.width;
+                blocks.push(Block {
+                    layer: at,
+                    from,
+                    span,
+                    values: cut(&mut values, size),
+                    gradient: cut(&mut gradient, size),
+                    first: cut(&mut first, size),
+                    second: cut(&mut second, size),
+                    slopes: cut(&mut slopes, inputs),
+                });
+                from += inputs;
             }
         }
-        let passed = Passed { samples, chunks, next, sums: &sums };
         hands.each(&mut blocks, |_, block| {
             let gate = if block.layer == 0 { gate } else { Gate::default() };
-            SCRATCH.with_borrow_mut(|scratch| {
-                // A gradient that is used at once does not leave this core's cache.
-                scratch.fit(block.values.len());
-                let gradient = if rate.is_some() { &mut scratch[..] } else { &mut *std::mem::take(&mut block.gradient) };
-                update_block(block, gradient, passed, gate, rate);
-            });
+            update_block(block, samples, space, next, gate, rate);
         });
-        for (at, layer) in self.layers.iter_mut().enumerate() {
-            layer.update_bias(sum_of(chunks, at), rate);
+        for (layer, total) in self.layers.iter_mut().zip(&space.totals) {
+            layer.update_bias(total, rate);
             layer.transpose();
         }
     }
@@ -272,21 +259,17 @@ impl Mlp {
     pub(crate) fn outputs(&self, samples: &Samples, mask: Option<&[f32]>) -> Vec<f32> {
         let outputs = self.loss.outputs();
         let mut all = vec![0.0; samples.rows() * outputs];
-        let mut masked = Batch::default();
-        masked.mask(&self.layers[0], mask);
-        let first = if mask.is_some() { &masked.masked } else { &self.layers[0].weights.values };
-        all.par_chunks_mut(CHUNK * outputs).enumerate().for_each_init(
-            || Chunk::new(self),
-            |chunk, (at, out)| {
-                let rows: Vec<u32> = (0..out.len() / outputs).map(|row| (at * CHUNK + row) as u32).collect();
-                forward_chunk(self, first, samples, chunk, &rows);
-                let last = self.layers.last().expect("a network has a layer");
-                let values = chunk.values.last().expect("a network has a layer");
-                for (row, out) in out.chunks_mut(outputs).enumerate() {
-                    out.copy_from_slice(&values[row * last.width..][..outputs]);
-                }
-            },
-        );
+        let mut masked = Masked::default();
+        let first = self.layers[0].behind(mask, &mut masked, &Hands::One);
+        all.par_chunks_mut(CHUNK * outputs).enumerate().for_each_init(Space::default, |space, (at, out)| {
+            let rows: Vec<u32> = (0..out.len() / outputs).map(|row| (at * CHUNK + row) as u32).collect();
+            space.fit(self, &rows);
+            space.parts(self).iter_mut().for_each(|part| forward_chunk(self, first, samples, part));
+            let last = self.layers.last().expect("a network has a layer");
+            for (out, values) in out.chunks_mut(outputs).zip(space.outputs().chunks(last.width)) {
+                out.copy_from_slice(&values[..outputs]);
+            }
+        });
         all
     }
 
@@ -322,8 +305,19 @@ impl Layer {
         layer
     }
 
+    /// Its weights as the inputs meet them.
+    fn behind<'a>(&'a self, mask: Option<&[f32]>, masked: &'a mut Masked, hands: &Hands) -> First<'a> {
+        let Some(mask) = mask else { return First { weights: &self.weights.values, narrow: &[] } };
+        masked.put(self, mask, hands);
+        masked.first()
+    }
+
+    pub(super) fn span(&self) -> Span {
+        Span { width: self.width, used: self.outputs }
+    }
+
     /// The groups of its inputs.
-    fn groups(&self) -> usize {
+    pub(super) fn groups(&self) -> usize {
         self.inputs.div_ceil(GROUP)
     }
 
@@ -333,9 +327,9 @@ impl Layer {
         group * blocks / groups * block..self.inputs.min((group + 1) * blocks / groups * block)
     }
 
-    fn update_bias(&mut self, gradient: Vec<f32>, rate: Option<Rate>) {
+    fn update_bias(&mut self, gradient: &[f32], rate: Option<Rate>) {
         let bias = &mut self.bias;
-        bias.gradient.copy_from_slice(&gradient);
+        bias.gradient.copy_from_slice(gradient);
         if let Some(rate) = rate {
             adam(&mut bias.values, &bias.gradient, &mut bias.first, &mut bias.second, rate);
         }
@@ -353,96 +347,9 @@ impl Layer {
     }
 }
 
-/// Working space for batches; it fits itself to what it is used with.
-#[derive(Debug, Default)]
-pub(crate) struct Batch {
-    chunks: Vec<Chunk>,
-    /// For each group of inputs and each chunk: what the inputs add to the first layer.
-    products: Vec<Aligned>,
-    /// The first layer's weights behind the mask.
-    masked: Aligned,
-    /// Of the inputs of all layers; those of the first are wanted.
-    slopes: Vec<f32>,
-    inputs: usize,
-    is_parallel: bool,
-    /// The rows of the batch after this one, if they are known: memory is asked for them in good time.
-    pub next: Vec<u32>,
-    /// Who shares the work; nobody: rayon's threads.
-    pub team: Option<Arc<Team>>,
-    is_alone: bool,
-}
-
-impl Batch {
-    /// For steps that are not shared out.
-    pub(crate) fn alone() -> Self {
-        Self { is_alone: true, ..Self::default() }
-    }
-
-    /// Derivative of the last batch's loss by the mask, for each input: `⟨w, g⟩` of its weights and their gradient before the mask.
-    pub(crate) fn slopes(&self) -> &[f32] {
-        &self.slopes[..self.inputs]
-    }
-
-    fn fit(&mut self, mlp: &Mlp, rows: usize) {
-        self.chunks.resize_with(rows.div_ceil(CHUNK), || Chunk::new(mlp));
-        self.inputs = mlp.inputs();
-        self.products.resize_with(self.chunks.len() * mlp.layers[0].groups(), || Aligned::zeros(CHUNK * mlp.layers[0].width));
-        self.is_parallel = mlp.is_worth_sharing(rows);
-    }
-
-    fn hands(&self) -> Hands {
-        match &self.team {
-            _ if self.is_alone || !self.is_parallel => Hands::One,
-            Some(team) => Hands::Team(team.clone()),
-            None => Hands::Pool,
-        }
-    }
-
-    fn mask(&mut self, layer: &Layer, mask: Option<&[f32]>) {
-        let Some(mask) = mask else { return };
-        self.masked.fit(layer.weights.values.len());
-        // A thread of rayon's would take longer to wake up than this takes.
-        let hands = if self.team.is_some() { self.hands() } else { Hands::One };
-        let size = MASKED * layer.width;
-        let mut blocks: Vec<_> =
-            self.masked.chunks_mut(size).zip(layer.weights.values.chunks(size)).zip(mask.chunks(MASKED)).collect();
-        hands.each(&mut blocks, |_, ((masked, weights), mask)| {
-            for ((masked, weights), factor) in masked.chunks_mut(layer.width).zip(weights.chunks(layer.width)).zip(*mask) {
-                masked.iter_mut().zip(weights).for_each(|(masked, weight)| *masked = factor * weight);
-            }
-        });
-    }
-}
-
-/// A few rows on their way through the network.
-#[derive(Debug)]
-struct Chunk {
-    /// The rows of the samples.
-    rows: Vec<u32>,
-    /// Of each layer: what it gives on, and the derivative of the loss by it.
-    values: Vec<Aligned>,
-    errors: Vec<Aligned>,
-    /// Of each layer: its errors summed over the rows.
-    sums: Vec<Aligned>,
-    loss: f64,
-}
-
-impl Chunk {
-    fn new(mlp: &Mlp) -> Self {
-        let space = |rows: usize| mlp.layers.iter().map(|layer| Aligned::zeros(rows * layer.width)).collect::<Vec<_>>();
-        Self { rows: Vec::new(), values: space(CHUNK), errors: space(CHUNK), sums: space(1), loss: 0.0 }
-    }
-
-    /// Takes some rows, and into the first layer its bias and what the inputs add to it.
-    fn begin<'a>(&mut self, first: &Layer, rows: &[u32], products: impl Iterator<Item = &'a [f32]>) {
-        self.rows.clear();
-        self.rows.extend(rows);
-        let values = &mut self.values[0][..rows.len() * first.width];
-        values.chunks_mut(first.width).for_each(|values| values.copy_from_slice(&first.bias.values));
-        for product in products {
-            values.iter_mut().zip(product).for_each(|(value, product)| *value += product);
-        }
-    }
+/// Takes so many values off the front.
+fn cut<'a>(values: &mut &'a mut [f32], count: usize) -> &'a mut [f32] {
+    values.split_off_mut(..count).expect("blocks are parts of a layer")
 }
 
 /// Inputs of the first layer that are taken together.
@@ -450,257 +357,10 @@ fn block_of(samples: &Samples) -> usize {
     if samples.sparse.is_some() { sparse::BLOCK } else { BLOCK }
 }
 
-/// The rows of a batch that its chunk of a number has.
-fn rows_of(rows: &[u32], chunk: usize) -> &[u32] {
-    &rows[chunk * CHUNK..rows.len().min((chunk + 1) * CHUNK)]
-}
-
-/// The errors of a layer summed over all rows.
-fn sum_of(chunks: &[Chunk], layer: usize) -> Vec<f32> {
-    let mut total = chunks[0].sums[layer].to_vec();
-    for chunk in &chunks[1..] {
-        total.iter_mut().zip(chunk.sums[layer].iter()).for_each(|(total, sum)| *total += sum);
-    }
-    total
-}
-
-vectorized! {
-    fn multiply_group(mlp: &Mlp, first: &[f32], samples: &Samples, product: &mut [f32], rows: &[u32], group: usize) = multiply;
-}
-vectorized! {
-    fn pass_all(mlp: &Mlp, first: &[f32], samples: &Samples, chunk: &mut Chunk, rows: &[u32], scale: f32) = whole_pass;
-}
-vectorized! {
-    fn pass_chunk(mlp: &Mlp, samples: &Samples, chunk: &mut Chunk, scale: f32) = pass;
-}
-vectorized! {
-    fn forward_chunk(mlp: &Mlp, first: &[f32], samples: &Samples, chunk: &mut Chunk, rows: &[u32]) = forward;
-}
-vectorized! {
-    fn backward_chunk(mlp: &Mlp, chunk: &mut Chunk, errors: &[f32], scale: f32) = backward_from;
-}
-vectorized! {
-    fn update_block(block: &mut Block<'_>, gradient: &mut [f32], passed: Passed<'_>, gate: Gate<'_>, rate: Option<Rate>) = update;
-}
-
-/// What a group of inputs adds to the first layer.
-#[inline(always)]
-fn multiply<const FMA: bool>(mlp: &Mlp, first: &[f32], samples: &Samples, product: &mut [f32], rows: &[u32], group: usize) {
-    let layer = &mlp.layers[0];
-    product.fill(0.0);
-    add_inputs::<FMA>(layer, first, samples, product, rows, layer.inputs_of(group, block_of(samples)));
-}
-
-/// Adds the product of some inputs, whole blocks, with their weights.
-#[inline(always)]
-fn add_inputs<const FMA: bool>(
-    layer: &Layer,
-    first: &[f32],
-    samples: &Samples,
-    values: &mut [f32],
-    rows: &[u32],
-    inputs: Range<usize>,
-) {
-    match &samples.sparse {
-        Some(sparse) => {
-            let blocks = inputs.start / sparse::BLOCK..inputs.end.div_ceil(sparse::BLOCK);
-            sparse.add_product::<FMA>(values, layer.width, rows, blocks, first);
-        }
-        None => {
-            let left = Picked { values: &samples.values[inputs.start..], stride: samples.stride, rows };
-            add_product::<FMA>(values, layer.width, left, &first[inputs.start * layer.width..], inputs.len());
-        }
-    }
-}
-
-#[inline(always)]
-fn whole_pass<const FMA: bool>(mlp: &Mlp, first: &[f32], samples: &Samples, chunk: &mut Chunk, rows: &[u32], scale: f32) {
-    begin_with_inputs::<FMA>(mlp, first, samples, chunk, rows);
-    pass::<FMA>(mlp, samples, chunk, scale);
-}
-
-#[inline(always)]
-fn begin_with_inputs<const FMA: bool>(mlp: &Mlp, first: &[f32], samples: &Samples, chunk: &mut Chunk, rows: &[u32]) {
-    let layer = &mlp.layers[0];
-    chunk.begin(layer, rows, std::iter::empty());
-    add_inputs::<FMA>(layer, first, samples, &mut chunk.values[0], rows, 0..layer.inputs);
-}
-
-#[inline(always)]
-fn pass<const FMA: bool>(mlp: &Mlp, samples: &Samples, chunk: &mut Chunk, scale: f32) {
-    forward_behind::<FMA>(mlp, chunk);
-    let last = mlp.layers.len() - 1;
-    let (values, errors) = (&chunk.values[last], &mut chunk.errors[last]);
-    let width = mlp.layers[last].width;
-    let mut targets = [0.0; CHUNK];
-    targets.iter_mut().zip(&chunk.rows).for_each(|(target, row)| *target = samples.targets[*row as usize]);
-    let targets = &targets[..chunk.rows.len()];
-    chunk.loss = match mlp.loss {
-        Loss::Squared => losses::squared(values, width, targets, scale, errors),
-        Loss::Logistic => losses::logistic(values, width, targets, scale, errors),
-        Loss::Softmax(_) => losses::softmax(values, width, targets, scale, errors),
-    };
-    backward::<FMA>(mlp, chunk);
-}
-
-/// The errors of every layer from those of the last, and their sums.
-#[inline(always)]
-fn backward<const FMA: bool>(mlp: &Mlp, chunk: &mut Chunk) {
-    let rows = chunk.rows.len();
-    for at in (1..mlp.layers.len()).rev() {
-        let (layer, behind) = (&mlp.layers[at], &mlp.layers[at - 1]);
-        let (before, after) = chunk.errors.split_at_mut(at);
-        let errors = &mut before[at - 1][..rows * behind.width];
-        errors.fill(0.0);
-        let left = Picked { values: &after[0], stride: layer.width, rows: &IN_ORDER[..rows] };
-        add_product::<FMA>(errors, behind.width, left, &layer.transposed, layer.outputs);
-        for (error, value) in errors.iter_mut().zip(chunk.values[at - 1].iter()) {
-            *error *= if *value > 0.0 { 1.0 } else { mlp.leak };
-        }
-    }
-    for (layer, (sums, errors)) in mlp.layers.iter().zip(chunk.sums.iter_mut().zip(&chunk.errors)) {
-        sums.fill(0.0);
-        for errors in errors.chunks(layer.width).take(rows) {
-            sums.iter_mut().zip(errors).for_each(|(sum, error)| *sum += error);
-        }
-    }
-}
-
-/// The same when every row has the same derivative of the loss by the outputs, which have an activation.
-#[inline(always)]
-fn backward_from<const FMA: bool>(mlp: &Mlp, chunk: &mut Chunk, errors: &[f32], scale: f32) {
-    let last = mlp.layers.len() - 1;
-    let width = mlp.layers[last].width;
-    let rows = chunk.values[last].chunks(width).zip(chunk.errors[last].chunks_mut(width)).take(chunk.rows.len());
-    for (values, row) in rows {
-        row.fill(0.0);
-        for ((row, value), error) in row.iter_mut().zip(values).zip(errors) {
-            *row = scale * error * if *value > 0.0 { 1.0 } else { mlp.leak };
-        }
-    }
-    backward::<FMA>(mlp, chunk);
-}
-
-#[inline(always)]
-fn forward<const FMA: bool>(mlp: &Mlp, first: &[f32], samples: &Samples, chunk: &mut Chunk, rows: &[u32]) {
-    begin_with_inputs::<FMA>(mlp, first, samples, chunk, rows);
-    forward_behind::<FMA>(mlp, chunk);
-}
-
-/// From the sums of the first layer on.
-#[inline(always)]
-fn forward_behind<const FMA: bool>(mlp: &Mlp, chunk: &mut Chunk) {
-    let rows = chunk.rows.len();
-    for (at, layer) in mlp.layers.iter().enumerate() {
-        let (before, after) = chunk.values.split_at_mut(at);
-        let values = &mut after[0][..rows * layer.width];
-        if at > 0 {
-            values.chunks_mut(layer.width).for_each(|values| values.copy_from_slice(&layer.bias.values));
-            let left = Picked { values: &before[at - 1], stride: mlp.layers[at - 1].width, rows: &IN_ORDER[..rows] };
-            if layer.outputs == 1 {
-                add_single_product::<FMA>(values, layer.width, left, &layer.transposed);
-            } else {
-                add_product::<FMA>(values, layer.width, left, &layer.weights.values, layer.inputs);
-            }
-        }
-        if at + 1 < mlp.layers.len() || mlp.is_last_active {
-            values.iter_mut().for_each(|value| *value *= if *value > 0.0 { 1.0 } else { mlp.leak });
-        }
-    }
-}
-
-/// A batch that went through the network.
-#[derive(Clone, Copy)]
-struct Passed<'a> {
-    samples: &'a Samples,
-    chunks: &'a [Chunk],
-    /// The rows that come next.
-    next: &'a [u32],
-    /// The errors of the first layer summed over all rows.
-    sums: &'a [f32],
-}
-
-thread_local! {
-    /// Space for the gradient of a block.
-    static SCRATCH: RefCell<Aligned> = RefCell::default();
-}
-
-/// Some rows of a layer's weights.
-struct Block<'a> {
-    layer: usize,
-    from: usize,
-    outputs: usize,
-    width: usize,
-    values: &'a mut [f32],
-    gradient: &'a mut [f32],
-    first: &'a mut [f32],
-    second: &'a mut [f32],
-    slopes: &'a mut [f32],
-}
-
-#[inline(always)]
-fn update<const FMA: bool>(block: &mut Block<'_>, gradient: &mut [f32], passed: Passed<'_>, gate: Gate<'_>, rate: Option<Rate>) {
-    let Passed { samples, chunks, next, sums } = passed;
-    let Block { layer, from, outputs, width, values, first, second, slopes, .. } = block;
-    let (layer, from, outputs, width) = (*layer, *from, *outputs, *width);
-    let rows = gradient.len() / width;
-    match (layer, &samples.sparse) {
-        (0, Some(sparse)) => {
-            for (gradient, base) in gradient.chunks_mut(width).zip(sparse.base(from..from + rows)) {
-                gradient.iter_mut().zip(sums).for_each(|(g, sum)| *g = base * sum);
-            }
-            for chunk in chunks {
-                sparse.add_transposed_product::<FMA>(gradient, width, from / sparse::BLOCK, &chunk.rows, &chunk.errors[0]);
-            }
-        }
-        (0, None) => {
-            for (at, chunk) in chunks.iter().enumerate() {
-                let left = Picked { values: &samples.values, stride: samples.stride, rows: &chunk.rows };
-                // The thread that updates these weights now will multiply with them next, if it can.
-                let coming = if next.len() > at * CHUNK { rows_of(next, at) } else { &[] };
-                transposed_product::<FMA>(gradient, width, left, from..from + rows, &chunk.errors[0], at > 0, coming);
-            }
-        }
-        _ => {
-            gradient.fill(0.0);
-            for chunk in chunks {
-                let (values, errors) = (&chunk.values[layer - 1], &chunk.errors[layer]);
-                let left = Picked { values, stride: values.len() / CHUNK, rows: &IN_ORDER[..chunk.rows.len()] };
-                if outputs == 1 {
-                    add_single_transposed_product::<FMA>(gradient, width, left, from..from + rows, errors);
-                } else {
-                    transposed_product::<FMA>(gradient, width, left, from..from + rows, errors, true, &[]);
-                }
-            }
-        }
-    }
-    for row in 0..rows {
-        let range = row * width..(row + 1) * width;
-        let (values, gradient) = (&mut values[range.clone()], &mut gradient[range.clone()]);
-        if layer == 0 {
-            let mut sums = [0.0f32; 8];
-            for (w, g) in values.as_chunks::<8>().0.iter().zip(gradient.as_chunks::<8>().0) {
-                for lane in 0..8 {
-                    sums[lane] += w[lane] * g[lane];
-                }
-            }
-            slopes[row] = sums.iter().sum();
-            if let Some(mask) = gate.mask {
-                gradient.iter_mut().for_each(|g| *g *= mask[from + row]);
-            }
-            if let Some(decay) = gate.decay {
-                gradient.iter_mut().zip(&*values).for_each(|(g, w)| *g += decay[from + row] * w);
-            }
-        }
-        if let Some(rate) = rate {
-            adam(values, gradient, &mut first[range.clone()], &mut second[range], rate);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::models::team::Team;
 
     /// Five inputs, forty rows, and a network on them.
     fn example(loss: Loss, hidden: &[usize]) -> (Mlp, Samples, Vec<u32>) {

@@ -2,6 +2,7 @@
 
 pub(crate) mod adam;
 pub(crate) mod attender;
+pub(crate) mod batch;
 pub(crate) mod candidates;
 pub(crate) mod cnn;
 pub(crate) mod convolution;

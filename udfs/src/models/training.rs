@@ -1,4 +1,5 @@
-use crate::models::mlp::{Batch, Gate, Mlp};
+use crate::models::batch::Batch;
+use crate::models::mlp::{Gate, Mlp};
 use crate::models::samples::{Batches, Inputs, Samples};
 use crate::models::team::Team;
 use crate::{Check, Result, Rows, Run, Split, options};
