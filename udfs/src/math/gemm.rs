@@ -1,10 +1,13 @@
 //! Products of small f32 matrices, for networks: a mini-batch against a layer's weights, forward and backward.
 //!
 //! They multiply single values of the left matrix, which is read along rows or along columns, with rows of the right one, whose width is a
-//! multiple of [`LANES`]. Six rows by sixteen columns of sums stay in registers, or three by twenty-four. Rows of the left matrix may lie anywhere: the rows of a
-//! batch are read where they are, without being copied together first.
+//! multiple of [`LANES`]. Six rows by sixteen columns of sums stay in registers, or three by twenty-four; where a processor has larger ones, six by
+//! sixty-four. Rows of the left matrix may lie anywhere: the rows of a batch are read where they are, without being copied together first.
 
 use std::ops::Range;
+
+#[cfg(target_arch = "x86_64")]
+use super::broad;
 
 /// Widths of right-hand matrices are multiples of this.
 pub(crate) const LANES: usize = 8;
@@ -12,16 +15,13 @@ pub(crate) const LANES: usize = 8;
 type Lanes = [f32; LANES];
 /// Steps of the inner sum taken at a time: that many rows of two or three registers stay in a first-level cache.
 const DEPTH: usize = 160;
+/// Registers of a broad lot, which some processors can take at a time; or one more.
+const BROAD: usize = 8;
+const BROADER: usize = BROAD + 1;
 /// Rows of sums of one register each that fill the registers.
 const HEIGHT_MAX: usize = 12;
 /// Rows of a transposed product taken at a time.
-const ROWS: usize = 32;
-/// Columns beside whole registers up to which they are better multiplied on their own.
-const NARROW_MAX: usize = 3;
-/// Rows that are multiplied with narrow columns together.
-const NARROW_ROWS: usize = 4;
-/// Registers of a row that its narrow columns are multiplied with together.
-const NARROW_VECTORS: usize = 3;
+const ROWS: usize = 64;
 /// Values of a matrix that is too large for a cache.
 const FAR: usize = 1 << 18;
 
@@ -62,30 +62,6 @@ macro_rules! tile {
     };
 }
 
-/// Rows `width` values apart, whole registers, of which the first `used` values count; the others are zero.
-#[derive(Clone, Copy)]
-pub(crate) struct Span {
-    pub width: usize,
-    pub used: usize,
-}
-
-impl Span {
-    pub(crate) fn whole(width: usize) -> Self {
-        Self { width, used: width }
-    }
-
-    /// Columns that are taken in whole registers, and how many narrow ones are left beside them.
-    #[inline(always)]
-    pub(crate) fn parted(self) -> (usize, usize) {
-        let narrow = self.used % LANES;
-        if self.used > LANES && (1..=NARROW_MAX).contains(&narrow) {
-            (self.used - narrow, narrow)
-        } else {
-            (padded(self.used), 0)
-        }
-    }
-}
-
 /// Some rows of a matrix, in any order: row `i` begins at `values[rows[i] * stride]`.
 #[derive(Clone, Copy)]
 pub(crate) struct Picked<'a> {
@@ -102,24 +78,34 @@ impl Picked<'_> {
     }
 }
 
-/// `c[i][j] += Σ_k a[i][k] · b[k][j]` for `k < depth`, the columns `j` that are used, in whole registers, and every row of `a`. `b` and `c` have
-/// the same span.
+/// What the sums of a product begin with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Onto {
+    Zero,
+    /// What is there.
+    Sums,
+}
+
+/// `c[i][j] = Σ_k a[i][k] · b[k][j]` for `k < depth`, `j < width`, and every row of `a`, onto zero or what `c` has; rows of `b` and `c` lie `width` apart.
 ///
 /// The sum over `k` runs in order for every element, whatever the sizes, so that cutting the rows among threads does not show.
 #[inline(always)]
-pub(crate) fn add_product<const FMA: bool>(c: &mut [f32], span: Span, a: Picked<'_>, b: &[f32], depth: usize) {
-    let (rows, width) = (a.rows.len(), span.width);
+pub(crate) fn product<const FMA: bool>(c: &mut [f32], width: usize, onto: Onto, a: Picked<'_>, b: &[f32], depth: usize) {
+    let rows = a.rows.len();
+    assert!(width.is_multiple_of(LANES) && c.len() >= rows * width && b.len() >= depth * width);
+    if depth == 0 && onto == Onto::Zero {
+        c[..rows * width].fill(0.0);
+    }
     if rows == 0 || depth == 0 {
         return;
     }
-    assert!(width.is_multiple_of(LANES) && c.len() >= rows * width && b.len() >= depth * width);
-    assert!(0 < span.used && span.used <= width);
     // Rows of a large table lie in memory, those of the layers behind in cache.
     let is_far = a.values.len() > FAR;
+    let is_broad = FMA && has_broad_registers();
     // Plain loops and no closures: what is not inlined here would be compiled without wide registers.
     for from in (0..depth).step_by(DEPTH) {
-        let depth = DEPTH.min(depth - from);
-        for (column, vectors) in lots(padded(span.used)) {
+        let (depth, adds) = (DEPTH.min(depth - from), onto == Onto::Sums || from > 0);
+        for (column, vectors) in lots(width, is_broad) {
             for (row, height) in blocks(rows, vectors) {
                 let mut left = [std::ptr::null(); HEIGHT_MAX];
                 if column == 0 && is_far {
@@ -132,109 +118,72 @@ pub(crate) fn add_product<const FMA: bool>(c: &mut [f32], span: Span, a: Picked<
                 }
                 let (c, b) = (c[row * width + column..].as_mut_ptr(), b[from * width + column..].as_ptr());
                 // SAFETY: the assertions above and `Picked::row` bound every row, column and step that the kernel touches.
-                unsafe { tile!(along_rows, height, vectors, (c, &left, b, width, depth)) }
+                unsafe {
+                    match vectors {
+                        #[cfg(target_arch = "x86_64")]
+                        BROAD => broad::along_rows(c, &left[..height], b, width, depth, adds),
+                        #[cfg(target_arch = "x86_64")]
+                        BROADER => broad::along_longer_rows(c, &left[..height], b, width, depth, adds),
+                        _ => tile!(along_rows, height, vectors, (c, &left, b, width, depth, adds)),
+                    }
+                }
             }
         }
     }
 }
 
-/// `c[i][whole + j] += Σ_k a[i][k] · narrow[j][k]` for `k < depth`, the narrow columns `j` of the span, and every row of `a`: what [`add_product`]
-/// leaves to do where it is asked for the whole registers alone. Rows of `a` are whole registers; those of `narrow` lie `stride` apart and have
-/// zeros behind `depth`.
-#[inline(always)]
-pub(crate) fn add_narrow_product<const FMA: bool>(
-    c: &mut [f32],
-    span: Span,
-    a: Picked<'_>,
-    narrow: &[f32],
-    stride: usize,
-    depth: usize,
-) {
-    let (whole, count) = span.parted();
-    let depth = padded(depth);
-    // Columns that are not there are others once more.
-    let right: [&[f32]; NARROW_MAX] = std::array::from_fn(|j| &narrow[j.min(count - 1) * stride..][..depth]);
-    for (at, c) in c.chunks_mut(NARROW_ROWS * span.width).take(a.rows.len().div_ceil(NARROW_ROWS)).enumerate() {
-        let last = a.rows.len() - 1;
-        let mut left = [std::ptr::null(); NARROW_ROWS];
-        for i in 0..NARROW_ROWS {
-            // A row that is not there is the last one once more.
-            left[i] = a.row((at * NARROW_ROWS + i).min(last), depth);
-        }
-        // SAFETY: every row has `depth` values.
-        let sums = unsafe { along_depth::<FMA>(&left, &right, depth) };
-        for (sums, c) in sums.iter().zip(c.chunks_mut(span.width)) {
-            for j in 0..count {
-                c[whole + j] += sums[j].iter().sum::<f32>();
-            }
-        }
-    }
-}
-
-/// `c[i][j] = Σ_k a[k][from + i] · b[k][j]` for some columns `from + i` of `a`, and every row `k`: the product with the transpose. `c` and `b`
-/// have the same span; where it leaves columns beside whole registers, rows of `a` must be whole registers too.
-/// `adds`: it is added to what `c` has. Meanwhile the memory is asked for the same columns of the rows `coming`.
+/// `c[i][j] = Σ_k a[k][from + i] · b[k][j]` for some columns `from + i` of `a`, `j < width`, and every row `k`, onto zero or what `c` has: the product
+/// with the transpose. Meanwhile the memory is asked for the same columns of the rows `coming`.
 #[inline(always)]
 pub(crate) fn transposed_product<const FMA: bool>(
     c: &mut [f32],
-    span: Span,
+    width: usize,
+    onto: Onto,
     a: Picked<'_>,
     columns: Range<usize>,
     b: &[f32],
-    adds: bool,
     coming: &[u32],
 ) {
-    let (depth, from, count, width) = (a.rows.len(), columns.start, columns.len(), span.width);
+    let (depth, from, count) = (a.rows.len(), columns.start, columns.len());
     assert!(width.is_multiple_of(LANES) && c.len() >= count * width && b.len() >= depth * width);
-    assert!(0 < span.used && span.used <= width);
-    if depth == 0 && !adds {
+    if depth == 0 && onto == Onto::Zero {
         c[..count * width].fill(0.0);
     }
     if count == 0 {
         return;
     }
-    let (whole, narrow) = span.parted();
+    let is_broad = FMA && has_broad_registers();
     // Some with every block of registers, because more requests at a time would keep the kernel waiting.
-    let share = coming.len().div_ceil((count * whole * depth / (HEIGHT_MAX * LANES * ROWS)).max(1));
+    let share = coming.len().div_ceil((count * width * depth / (HEIGHT_MAX * LANES * ROWS)).max(1));
     let mut coming = coming.iter();
     for first in (0..depth).step_by(ROWS) {
-        let (rows, adds) = (ROWS.min(depth - first), adds || first > 0);
+        let (rows, adds) = (ROWS.min(depth - first), onto == Onto::Sums || first > 0);
         let mut starts = [std::ptr::null(); ROWS];
         for k in 0..rows {
             starts[k] = a.row(first + k, columns.end).wrapping_add(from);
         }
-        for (column, vectors) in lots(whole) {
+        for (column, vectors) in lots(width, is_broad) {
             for (row, height) in blocks(count, vectors) {
                 for row in coming.by_ref().take(share) {
                     prefetch(&a.values[*row as usize * a.stride + from..][..count]);
                 }
                 let (c, b) = (c[row * width + column..].as_mut_ptr(), b[first * width + column..].as_ptr());
                 // SAFETY: as above; every start has `count` values behind it.
-                unsafe { tile!(along_columns, height, vectors, (c, &starts[..rows], row, b, width, adds)) }
-            }
-        }
-    }
-    if narrow == 0 {
-        return;
-    }
-    for row in (0..count).step_by(NARROW_VECTORS * LANES) {
-        let (from, b) = (from + row, &b[whole..]);
-        let sums = match (count - row).div_ceil(LANES) {
-            1 => narrow_columns::<1, FMA>(a, from, b, width),
-            2 => narrow_columns::<2, FMA>(a, from, b, width),
-            _ => narrow_columns::<NARROW_VECTORS, FMA>(a, from, b, width),
-        };
-        for (i, c) in c[row * width..count * width].chunks_mut(width).take(NARROW_VECTORS * LANES).enumerate() {
-            let c = c[whole..].first_chunk_mut::<LANES>().expect("a row is as wide as its registers");
-            for lane in 0..LANES {
-                let sum = if lane < NARROW_MAX { sums[lane][i / LANES][i % LANES] } else { 0.0 };
-                c[lane] = if adds { c[lane] + sum } else { sum };
+                unsafe {
+                    match vectors {
+                        #[cfg(target_arch = "x86_64")]
+                        BROAD => broad::along_columns(c, height, &starts[..rows], row, b, width, adds),
+                        #[cfg(target_arch = "x86_64")]
+                        BROADER => broad::along_longer_columns(c, height, &starts[..rows], row, b, width, adds),
+                        _ => tile!(along_columns, height, vectors, (c, &starts[..rows], row, b, width, adds)),
+                    }
+                }
             }
         }
     }
 }
 
-/// `c[i][0] += Σ_k a[i][k] · b[k]` for every row of `a`: [`add_product`] with a single column, eight times as fast with registers along `k`.
+/// `c[i][0] += Σ_k a[i][k] · b[k]` for every row of `a`: [`product`] with a single column, eight times as fast with registers along `k`.
 /// Rows of `c` lie `width` apart; all of `b` counts, whole registers.
 #[inline(always)]
 pub(crate) fn add_single_product<const FMA: bool>(c: &mut [f32], width: usize, a: Picked<'_>, b: &[f32]) {
@@ -275,13 +224,32 @@ pub(crate) fn add_single_transposed_product<const FMA: bool>(
     }
 }
 
-/// Columns by registers: where each lot begins, and how many registers it has. Two, and once three where two do not divide the width: one
-/// alone would spend more time on reading than on multiplying.
+/// Whether this processor can take 64 columns at a time.
 #[inline(always)]
-fn lots(width: usize) -> impl Iterator<Item = (usize, usize)> {
+fn has_broad_registers() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return is_x86_feature_detected!("avx512f");
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
+/// Columns by registers: where each lot begins, and how many registers it has. As many as can be taken at a time; otherwise two, and once three where
+/// two do not divide the width: one alone would spend more time on reading than on multiplying.
+#[inline(always)]
+fn lots(width: usize, is_broad: bool) -> impl Iterator<Item = (usize, usize)> {
     let vectors = width / LANES;
-    let first = if vectors % 2 == 1 { vectors.min(3) } else { 2 };
-    std::iter::once((0, first)).chain((first..vectors).step_by(2).map(|vector| (vector * LANES, 2)))
+    let mut next = 0;
+    std::iter::from_fn(move || {
+        let from = next;
+        next += match vectors - from {
+            0 => return None,
+            BROADER if is_broad => BROADER,
+            BROAD.. if is_broad => BROAD,
+            left if left % 2 == 1 => left.min(3),
+            _ => 2,
+        };
+        Some((from * LANES, next - from))
+    })
 }
 
 /// Rows in blocks whose sums fill the registers, or of fewer where that leaves no small rest: where each begins, and how many it has.
@@ -289,7 +257,8 @@ fn lots(width: usize) -> impl Iterator<Item = (usize, usize)> {
 fn blocks(rows: usize, vectors: usize) -> impl Iterator<Item = (usize, usize)> {
     let blocks = rows.div_ceil(match vectors {
         3 => 3,
-        2 => 6,
+        2 | BROAD => 6,
+        BROADER => 5,
         _ => HEIGHT_MAX,
     });
     let (small, large) = (rows / blocks, rows % blocks);
@@ -307,10 +276,11 @@ unsafe fn along_rows<const M: usize, const V: usize, const FMA: bool>(
     b: *const f32,
     width: usize,
     depth: usize,
+    adds: bool,
 ) {
     // SAFETY: by the contract of this function.
     unsafe {
-        let mut sums = read::<M, V>(c, width);
+        let mut sums = if adds { read::<M, V>(c, width) } else { [[[0.0; LANES]; V]; M] };
         let mut right = b;
         for k in 0..depth {
             let row = read_row::<V>(right);
@@ -350,64 +320,6 @@ unsafe fn along_columns<const M: usize, const V: usize, const FMA: bool>(
         }
         write(c, width, &sums);
     }
-}
-
-/// Sums along the registers of [`NARROW_ROWS`] rows and narrow columns.
-///
-/// # Safety
-/// Every row of both must be readable for `depth` values.
-#[inline(always)]
-unsafe fn along_depth<const FMA: bool>(
-    left: &[*const f32; NARROW_ROWS],
-    right: &[&[f32]; NARROW_MAX],
-    depth: usize,
-) -> [[Lanes; NARROW_MAX]; NARROW_ROWS] {
-    let mut sums = [[[0.0; LANES]; NARROW_MAX]; NARROW_ROWS];
-    for k in (0..depth).step_by(LANES) {
-        // SAFETY: by the contract of this function.
-        unsafe {
-            let mut row = [[0.0; LANES]; NARROW_MAX];
-            for j in 0..NARROW_MAX {
-                [row[j]] = read_row::<1>(right[j].as_ptr().add(k));
-            }
-            for i in 0..NARROW_ROWS {
-                let [x] = read_row::<1>(left[i].add(k));
-                for j in 0..NARROW_MAX {
-                    for lane in 0..LANES {
-                        let (sum, value) = (&mut sums[i][j][lane], row[j][lane]);
-                        *sum = if FMA { x[lane].mul_add(value, *sum) } else { *sum + x[lane] * value };
-                    }
-                }
-            }
-        }
-    }
-    // As above.
-    std::hint::black_box(sums)
-}
-
-/// The first [`NARROW_MAX`] columns of `b` in a product with columns of `a` from `from` on, `V` registers of them; it is transposed. Columns that
-/// are not used are multiplied all the same: they are zero.
-#[inline(always)]
-fn narrow_columns<const V: usize, const FMA: bool>(
-    a: Picked<'_>,
-    from: usize,
-    b: &[f32],
-    width: usize,
-) -> [[Lanes; NARROW_VECTORS]; NARROW_MAX] {
-    let mut sums = [[[0.0; LANES]; V]; NARROW_MAX];
-    for (k, b) in b.chunks(width).take(a.rows.len()).enumerate() {
-        // SAFETY: the row has that many registers.
-        let row = unsafe { read_row::<V>(a.row(k, from + V * LANES).add(from)) };
-        for j in 0..NARROW_MAX {
-            add::<V, FMA>(&mut sums[j], b[j], &row);
-        }
-    }
-    let mut all = [[[0.0; LANES]; NARROW_VECTORS]; NARROW_MAX];
-    for j in 0..NARROW_MAX {
-        all[j][..V].copy_from_slice(&sums[j]);
-    }
-    // They are read in another order than they are summed in. If the compiler knew, it would turn over every single product.
-    std::hint::black_box(all)
 }
 
 #[inline(always)]
@@ -497,10 +409,10 @@ mod tests {
     use crate::Run;
 
     vectorized! {
-        fn multiply(c: &mut [f32], span: Span, a: Picked<'_>, b: &[f32], depth: usize) = add_product;
+        fn multiply(c: &mut [f32], width: usize, onto: Onto, a: Picked<'_>, b: &[f32], depth: usize) = product;
     }
     vectorized! {
-        fn multiply_transposed(c: &mut [f32], span: Span, a: Picked<'_>, columns: Range<usize>, b: &[f32], adds: bool, coming: &[u32]) =
+        fn multiply_transposed(c: &mut [f32], width: usize, onto: Onto, a: Picked<'_>, columns: Range<usize>, b: &[f32], coming: &[u32]) =
             transposed_product;
     }
 
@@ -520,54 +432,14 @@ mod tests {
                 assert!((f64::from(c[i * width + j]) - plain).abs() < 1e-3, "{rows} {width} {depth} ({i}, {j})");
             };
             let mut c = start.clone();
-            multiply(&mut c, Span::whole(width), a, &b, depth);
+            multiply(&mut c, width, Onto::Sums, a, &b, depth);
             for (i, j) in (0..rows).flat_map(|i| (0..width).map(move |j| (i, j))) {
                 close(&c, i, j, (0..depth).map(|k| value(i, k) * f64::from(b[k * width + j])).sum());
             }
             let mut c = start.clone();
-            multiply_transposed(&mut c, Span::whole(width), a, 1..depth + 1, &b, true, &picked);
+            multiply_transposed(&mut c, width, Onto::Sums, a, 1..depth + 1, &b, &picked);
             for (i, j) in (0..depth).flat_map(|i| (0..width).map(move |j| (i, j))) {
                 close(&c, i, j, (0..rows).map(|k| value(k, i + 1) * f64::from(b[k * width + j])).sum());
-            }
-        }
-    }
-
-    vectorized! {
-        fn multiply_narrow(c: &mut [f32], span: Span, a: Picked<'_>, narrow: &[f32], stride: usize, depth: usize) = add_narrow_product;
-    }
-
-    /// One to three columns beside whole registers, none, and more: the columns that count are those of the whole product, the others stay.
-    #[test]
-    fn narrow_columns_are_columns_of_the_product() {
-        let mut random = Run::new(9).random("gemm", 0);
-        let mut draw = |n: usize| (0..n).map(|_| random.normal() as f32).collect::<Vec<f32>>();
-        for (rows, used, depth) in [(13, 67, 50), (1, 9, 3), (5, 26, 64), (70, 11, 17), (33, 24, 30), (40, 14, 8), (4, 1, 9)] {
-            let (width, stride) = (padded(used), padded(depth));
-            let span = Span { width, used };
-            let (whole, narrow) = span.parted();
-            let zeroed = |mut values: Vec<f32>, of: usize, used: usize| {
-                values.chunks_mut(of).for_each(|row| row[used..].fill(0.0));
-                values
-            };
-            let a = zeroed(draw(rows * stride), stride, depth);
-            let (b, errors) = (zeroed(draw(depth * width), width, used), zeroed(draw(rows * width), width, used));
-            let picked: Vec<u32> = (0..rows as u32).rev().collect();
-            let a = Picked { values: &a, stride, rows: &picked };
-            let (mut plain, mut parted) = (vec![0.5; rows * width], vec![0.5; rows * width]);
-            multiply(&mut plain, Span::whole(width), a, &b, depth);
-            multiply(&mut parted, Span { used: whole, ..span }, a, &b, depth);
-            if narrow > 0 {
-                let of_column = |j: usize| (0..stride).map(move |k| (j, k));
-                let value = |(j, k): (usize, usize)| b.get(k * width + whole + j).copied().unwrap_or(0.0);
-                let turned: Vec<f32> = (0..narrow).flat_map(of_column).map(value).collect();
-                multiply_narrow(&mut parted, span, a, &turned, stride, depth);
-            }
-            assert!(plain.iter().zip(&parted).all(|(x, y)| (x - y).abs() < 1e-4), "{rows} {used} {depth}");
-            for adds in [true, false] {
-                let (mut plain, mut parted) = (vec![0.5; depth * width], vec![0.5; depth * width]);
-                multiply_transposed(&mut plain, Span::whole(width), a, 0..depth, &errors, adds, &[]);
-                multiply_transposed(&mut parted, span, a, 0..depth, &errors, adds, &picked);
-                assert!(plain.iter().zip(&parted).all(|(x, y)| (x - y).abs() < 1e-4), "{rows} {used} {depth} {adds}");
             }
         }
     }
@@ -591,14 +463,51 @@ mod tests {
         let mut b = vec![0.0; depth * width];
         b.iter_mut().step_by(width).zip(&right).for_each(|(b, right)| *b = *right);
         let (mut all, mut single) = (vec![0.5; rows * width], vec![0.5; rows * width]);
-        multiply(&mut all, Span::whole(width), a, &b, depth);
+        multiply(&mut all, width, Onto::Sums, a, &b, depth);
         multiply_single(&mut single, width, a, &right);
         assert!(all.iter().zip(&single).all(|(x, y)| (x - y).abs() < 1e-4));
         let (mut all, mut single) = (vec![0.5; 19 * width], vec![0.5; 19 * width]);
-        multiply_transposed(&mut all, Span::whole(width), a, 24..43, &errors, true, &[]);
+        multiply_transposed(&mut all, width, Onto::Sums, a, 24..43, &errors, &[]);
         multiply_single_transposed(&mut single, width, a, 24..43, &errors);
         assert!(all.iter().zip(&single).step_by(width).all(|(x, y)| (x - y).abs() < 1e-4));
         assert!(single.iter().enumerate().all(|(at, x)| at % width == 0 || *x == 0.5));
+    }
+
+    /// One after the other, whatever registers they are taken in: so that a processor with larger ones gives the same bits.
+    #[test]
+    fn every_sum_is_taken_in_order() {
+        let mut random = Run::new(8).random("gemm", 0);
+        let mut draw = |n: usize| (0..n).map(|_| random.normal() as f32).collect::<Vec<f32>>();
+        let is_fused = has_fused();
+        let next = |sum: f32, x: f32, y: f32| if is_fused { x.mul_add(y, sum) } else { sum + x * y };
+        for (rows, width, depth) in [(13, 64, 170), (23, 72, 70), (7, 128, 9), (70, 136, 33), (6, 80, 5), (31, 24, 30)] {
+            let (a, b, errors) = (draw(rows * depth), draw(depth * width), draw(rows * width));
+            let picked: Vec<u32> = (0..rows as u32).collect();
+            let left = Picked { values: &a, stride: depth, rows: &picked };
+            for onto in [Onto::Zero, Onto::Sums] {
+                let start = if onto == Onto::Sums { 0.5 } else { 0.0 };
+                let (mut c, mut turned) = (vec![0.5; rows * width], vec![0.5; depth * width]);
+                multiply(&mut c, width, onto, left, &b, depth);
+                multiply_transposed(&mut turned, width, onto, left, 0..depth, &errors, &picked);
+                for j in 0..width {
+                    for i in 0..rows {
+                        let sum = (0..depth).fold(start, |sum, k| next(sum, a[i * depth + k], b[k * width + j]));
+                        assert_eq!(c[i * width + j], sum, "{rows} {width} {depth} ({i}, {j})");
+                    }
+                    for i in 0..depth {
+                        let sum = (0..rows).fold(start, |sum, k| next(sum, a[k * depth + i], errors[k * width + j]));
+                        assert_eq!(turned[i * width + j], sum, "{rows} {width} {depth} ({i}, {j}), transposed");
+                    }
+                }
+            }
+        }
+    }
+
+    fn has_fused() -> bool {
+        #[cfg(target_arch = "x86_64")]
+        return is_x86_feature_detected!("fma");
+        #[cfg(not(target_arch = "x86_64"))]
+        true
     }
 
     #[test]
@@ -610,12 +519,12 @@ mod tests {
         let all: Vec<u32> = (0..rows as u32).collect();
         let some = |rows| Picked { values: &a, stride: depth, rows };
         let mut whole = vec![0.0; rows * width];
-        multiply(&mut whole, Span::whole(width), some(&all), &b, depth);
+        multiply(&mut whole, width, Onto::Sums, some(&all), &b, depth);
         for cut in 1..rows {
             let mut parts = vec![0.0; rows * width];
             let (first, second) = parts.split_at_mut(cut * width);
-            multiply(first, Span::whole(width), some(&all[..cut]), &b, depth);
-            multiply(second, Span::whole(width), some(&all[cut..]), &b, depth);
+            multiply(first, width, Onto::Sums, some(&all[..cut]), &b, depth);
+            multiply(second, width, Onto::Sums, some(&all[cut..]), &b, depth);
             assert_eq!(parts, whole);
         }
     }
@@ -623,6 +532,6 @@ mod tests {
     #[test]
     #[should_panic]
     fn a_row_that_is_not_there_is_not_read() {
-        multiply(&mut [0.0; 8], Span::whole(8), Picked { values: &[1.0; 8], stride: 4, rows: &[2] }, &[1.0; 32], 4);
+        multiply(&mut [0.0; 8], 8, Onto::Sums, Picked { values: &[1.0; 8], stride: 4, rows: &[2] }, &[1.0; 32], 4);
     }
 }

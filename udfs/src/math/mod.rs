@@ -1,6 +1,8 @@
 //! The arithmetic under the selectors: plain functions on slices, no options, no names.
 
 pub(crate) mod aligned;
+#[cfg(target_arch = "x86_64")]
+mod broad;
 pub(crate) mod cholesky;
 pub(crate) mod double;
 pub(crate) mod gemm;

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use crate::math::aligned::{Aligned, LINE};
 use crate::math::gemm::{
-    Picked, Span, add_narrow_product, add_product, add_single_product, add_single_transposed_product, padded, transposed_product,
-    vectorized,
+    Onto, Picked, add_single_product, add_single_transposed_product, product, transposed_product, vectorized,
 };
 use crate::models::adam::{Rate, adam};
 use crate::models::losses;
@@ -82,46 +81,26 @@ impl Batch {
     }
 }
 
-/// The weights that inputs are multiplied with.
-#[derive(Clone, Copy)]
-pub(super) struct First<'a> {
-    pub weights: &'a [f32],
-    /// Their narrow columns once more, as rows; or nothing.
-    pub narrow: &'a [f32],
-}
-
 /// The first layer's weights behind a mask.
 #[derive(Debug, Default)]
-pub(super) struct Masked {
-    weights: Aligned,
-    narrow: Aligned,
-}
+pub(super) struct Masked(Aligned);
 
 /// Those of some inputs.
 struct MaskedBlock<'a> {
     masked: &'a mut [f32],
-    narrow: Vec<&'a mut [f32]>,
     weights: &'a [f32],
     mask: &'a [f32],
 }
 
 impl Masked {
-    pub fn put(&mut self, layer: &Layer, mask: &[f32], hands: &Hands) {
-        let (size, (_, narrow), apart) = (MASKED * layer.width, layer.span().parted(), padded(layer.inputs));
-        self.weights.fit(layer.weights.values.len());
-        self.narrow.fit(narrow * apart);
-        let mut of_narrow: Vec<_> = self.narrow.chunks_mut(apart).map(|row| row.chunks_mut(MASKED)).collect();
-        let mut blocks: Vec<MaskedBlock<'_>> = Vec::new();
-        let of_weights = self.weights.chunks_mut(size).zip(layer.weights.values.chunks(size));
-        for ((masked, weights), mask) in of_weights.zip(mask.chunks(MASKED)) {
-            let narrow = of_narrow.iter_mut().filter_map(Iterator::next).collect();
-            blocks.push(MaskedBlock { masked, narrow, weights, mask });
-        }
-        hands.each(&mut blocks, |_, block| mask_block(block, layer.span()));
-    }
-
-    pub fn first(&self) -> First<'_> {
-        First { weights: &self.weights, narrow: &self.narrow }
+    pub fn put(&mut self, layer: &Layer, mask: &[f32], hands: &Hands) -> &[f32] {
+        let size = MASKED * layer.width;
+        self.0.fit(layer.weights.values.len());
+        let of_weights = self.0.chunks_mut(size).zip(layer.weights.values.chunks(size));
+        let mut blocks: Vec<MaskedBlock<'_>> =
+            of_weights.zip(mask.chunks(MASKED)).map(|((masked, weights), mask)| MaskedBlock { masked, weights, mask }).collect();
+        hands.each(&mut blocks, |_, block| mask_block(block, layer.width));
+        &self.0
     }
 }
 
@@ -221,7 +200,9 @@ impl Part<'_> {
 pub(super) struct Block<'a> {
     pub layer: usize,
     pub from: usize,
-    pub span: Span,
+    pub width: usize,
+    /// Whether the layer has a single output.
+    pub is_single: bool,
     pub values: &'a mut [f32],
     pub gradient: &'a mut [f32],
     pub first: &'a mut [f32],
@@ -235,12 +216,12 @@ thread_local! {
 }
 
 vectorized! {
-    fn mask_block(block: &mut MaskedBlock<'_>, span: Span) = multiply_rows;
+    fn mask_block(block: &mut MaskedBlock<'_>, width: usize) = multiply_rows;
 }
 vectorized! {
     pub(super) fn multiply_group(
         mlp: &Mlp,
-        first: First<'_>,
+        first: &[f32],
         samples: &Samples,
         product: &mut [f32],
         rows: &[u32],
@@ -248,13 +229,13 @@ vectorized! {
     ) = multiply;
 }
 vectorized! {
-    pub(super) fn pass_all(mlp: &Mlp, first: First<'_>, samples: &Samples, part: &mut Part<'_>, scale: f32) = whole_pass;
+    pub(super) fn pass_all(mlp: &Mlp, first: &[f32], samples: &Samples, part: &mut Part<'_>, scale: f32) = whole_pass;
 }
 vectorized! {
     pub(super) fn pass_chunk(mlp: &Mlp, samples: &Samples, part: &mut Part<'_>, scale: f32) = pass;
 }
 vectorized! {
-    pub(super) fn forward_chunk(mlp: &Mlp, first: First<'_>, samples: &Samples, part: &mut Part<'_>) = forward;
+    pub(super) fn forward_chunk(mlp: &Mlp, first: &[f32], samples: &Samples, part: &mut Part<'_>) = forward;
 }
 vectorized! {
     pub(super) fn backward_chunk(mlp: &Mlp, part: &mut Part<'_>, errors: &[f32], scale: f32) = backward_from;
@@ -292,12 +273,10 @@ pub(super) fn update_block(
 }
 
 #[inline(always)]
-fn multiply_rows<const FMA: bool>(block: &mut MaskedBlock<'_>, span: Span) {
-    let (whole, _) = span.parted();
-    let rows = block.masked.chunks_mut(span.width).zip(block.weights.chunks(span.width));
-    for (i, ((masked, weights), factor)) in rows.zip(block.mask).enumerate() {
+fn multiply_rows<const FMA: bool>(block: &mut MaskedBlock<'_>, width: usize) {
+    let rows = block.masked.chunks_mut(width).zip(block.weights.chunks(width));
+    for ((masked, weights), factor) in rows.zip(block.mask) {
         masked.iter_mut().zip(weights).for_each(|(masked, weight)| *masked = factor * weight);
-        block.narrow.iter_mut().enumerate().for_each(|(j, narrow)| narrow[i] = masked[whole + j]);
     }
 }
 
@@ -305,55 +284,51 @@ fn multiply_rows<const FMA: bool>(block: &mut MaskedBlock<'_>, span: Span) {
 #[inline(always)]
 fn multiply<const FMA: bool>(
     mlp: &Mlp,
-    first: First<'_>,
+    first: &[f32],
     samples: &Samples,
     product: &mut [f32],
     rows: &[u32],
     inputs: Range<usize>,
 ) {
-    product.fill(0.0);
-    add_inputs::<FMA>(&mlp.layers[0], first, samples, product, rows, inputs);
+    multiply_inputs::<FMA>(&mlp.layers[0], first, samples, product, Onto::Zero, rows, inputs);
 }
 
 #[inline(always)]
-fn add_inputs<const FMA: bool>(
+fn multiply_inputs<const FMA: bool>(
     layer: &Layer,
-    first: First<'_>,
+    first: &[f32],
     samples: &Samples,
     values: &mut [f32],
+    onto: Onto,
     rows: &[u32],
     inputs: Range<usize>,
 ) {
     match &samples.sparse {
         Some(sparse) => {
             let blocks = inputs.start / sparse::BLOCK..inputs.end.div_ceil(sparse::BLOCK);
-            sparse.add_product::<FMA>(values, layer.width, rows, blocks, first.weights);
+            if onto == Onto::Zero {
+                values.fill(0.0);
+            }
+            sparse.add_product::<FMA>(values, layer.width, rows, blocks, first);
         }
         None => {
             let left = Picked { values: &samples.values[inputs.start..], stride: samples.stride, rows };
-            let (span, (whole, _), stride) = (layer.span(), layer.span().parted(), padded(layer.inputs));
-            let weights = &first.weights[inputs.start * layer.width..];
-            if first.narrow.is_empty() {
-                add_product::<FMA>(values, span, left, weights, inputs.len());
-            } else {
-                add_product::<FMA>(values, Span { used: whole, ..span }, left, weights, inputs.len());
-                add_narrow_product::<FMA>(values, span, left, &first.narrow[inputs.start..], stride, inputs.len());
-            }
+            product::<FMA>(values, layer.width, onto, left, &first[inputs.start * layer.width..], inputs.len());
         }
     }
 }
 
 #[inline(always)]
-fn whole_pass<const FMA: bool>(mlp: &Mlp, first: First<'_>, samples: &Samples, part: &mut Part<'_>, scale: f32) {
+fn whole_pass<const FMA: bool>(mlp: &Mlp, first: &[f32], samples: &Samples, part: &mut Part<'_>, scale: f32) {
     begin_with_inputs::<FMA>(mlp, first, samples, part);
     pass::<FMA>(mlp, samples, part, scale);
 }
 
 #[inline(always)]
-fn begin_with_inputs<const FMA: bool>(mlp: &Mlp, first: First<'_>, samples: &Samples, part: &mut Part<'_>) {
+fn begin_with_inputs<const FMA: bool>(mlp: &Mlp, first: &[f32], samples: &Samples, part: &mut Part<'_>) {
     let layer = &mlp.layers[0];
     part.begin(layer, std::iter::empty());
-    add_inputs::<FMA>(layer, first, samples, part.values[0], part.rows, 0..layer.inputs);
+    multiply_inputs::<FMA>(layer, first, samples, part.values[0], Onto::Sums, part.rows, 0..layer.inputs);
 }
 
 #[inline(always)]
@@ -381,9 +356,8 @@ fn backward<const FMA: bool>(mlp: &Mlp, part: &mut Part<'_>) {
         let (layer, behind) = (&mlp.layers[at], &mlp.layers[at - 1]);
         let (before, after) = part.errors.split_at_mut(at);
         let errors = &mut *before[at - 1];
-        errors.fill(0.0);
         let left = Picked { values: after[0], stride: layer.width, rows };
-        add_product::<FMA>(errors, behind.span(), left, &layer.transposed, layer.outputs);
+        product::<FMA>(errors, behind.width, Onto::Zero, left, &layer.transposed, layer.outputs);
         for (error, value) in errors.iter_mut().zip(part.values[at - 1].iter()) {
             *error *= if *value > 0.0 { 1.0 } else { mlp.leak };
         }
@@ -411,7 +385,7 @@ fn backward_from<const FMA: bool>(mlp: &Mlp, part: &mut Part<'_>, errors: &[f32]
 }
 
 #[inline(always)]
-fn forward<const FMA: bool>(mlp: &Mlp, first: First<'_>, samples: &Samples, part: &mut Part<'_>) {
+fn forward<const FMA: bool>(mlp: &Mlp, first: &[f32], samples: &Samples, part: &mut Part<'_>) {
     begin_with_inputs::<FMA>(mlp, first, samples, part);
     forward_behind::<FMA>(mlp, part);
 }
@@ -429,7 +403,7 @@ fn forward_behind<const FMA: bool>(mlp: &Mlp, part: &mut Part<'_>) {
             if layer.outputs == 1 {
                 add_single_product::<FMA>(values, layer.width, left, &layer.transposed);
             } else {
-                add_product::<FMA>(values, layer.span(), left, &layer.weights.values, layer.inputs);
+                product::<FMA>(values, layer.width, Onto::Sums, left, &layer.weights.values, layer.inputs);
             }
         }
         if at + 1 < mlp.layers.len() || mlp.is_last_active {
@@ -448,8 +422,8 @@ fn update<const FMA: bool>(
     gate: Gate<'_>,
     rate: Option<Rate>,
 ) {
-    let Block { layer, from, span, values, first, second, slopes, .. } = block;
-    let (layer, from, width) = (*layer, *from, span.width);
+    let Block { layer, from, width, is_single, values, first, second, slopes, .. } = block;
+    let (layer, from, width) = (*layer, *from, *width);
     let inputs = gradient.len() / width;
     let errors = &space.errors[layer];
     match (layer, &samples.sparse) {
@@ -462,16 +436,16 @@ fn update<const FMA: bool>(
         (0, None) => {
             let left = Picked { values: &samples.values, stride: samples.stride, rows: &space.rows };
             // The thread that updates these weights now will multiply with them next, if it can.
-            transposed_product::<FMA>(gradient, *span, left, from..from + inputs, errors, false, next);
+            transposed_product::<FMA>(gradient, width, Onto::Zero, left, from..from + inputs, errors, next);
         }
         _ => {
             let values = &space.values[layer - 1];
             let left = Picked { values, stride: values.len() / space.rows.len(), rows: &space.in_order };
-            if span.used == 1 {
+            if *is_single {
                 gradient.fill(0.0);
                 add_single_transposed_product::<FMA>(gradient, width, left, from..from + inputs, errors);
             } else {
-                transposed_product::<FMA>(gradient, *span, left, from..from + inputs, errors, false, &[]);
+                transposed_product::<FMA>(gradient, width, Onto::Zero, left, from..from + inputs, errors, &[]);
             }
         }
     }

@@ -9,7 +9,7 @@ use super::folds::Folds;
 use super::refit::Learner;
 use super::samples::{Batches, Samples};
 use super::training::Training;
-use crate::math::gemm::{LANES, Picked, Span, add_product, padded, transposed_product, vectorized};
+use crate::math::gemm::{LANES, Onto, Picked, padded, product, transposed_product, vectorized};
 use crate::{Error, Result, Run};
 
 const FILTERS: [usize; 2] = [32, 64];
@@ -191,7 +191,7 @@ impl Cnn {
         work.odds.clear();
         (0..images).for_each(|_| work.odds.extend_from_slice(&self.bias.values));
         let left = Picked { values: &work.values, stride: self.values, rows: &in_order(images) };
-        multiply(&mut work.odds, Span::whole(width), left, &self.dense.values, self.values);
+        multiply(&mut work.odds, width, Onto::Sums, left, &self.dense.values, self.values);
     }
 
     /// The gradient of the mean cross-entropy, and that mean.
@@ -254,10 +254,9 @@ impl Cnn {
                 .enumerate()
                 .for_each(|(class, weight)| transposed[class * self.values + value] = *weight);
         }
-        work.errors.clear();
         work.errors.resize(images * self.values, 0.0);
         let left = Picked { values: &work.odds, stride: width, rows: &rows };
-        multiply(&mut work.errors, Span::whole(self.values), left, &transposed, self.classes);
+        multiply(&mut work.errors, self.values, Onto::Zero, left, &transposed, self.classes);
     }
 
     fn update(&mut self, learning_rate: f64) {
@@ -274,7 +273,7 @@ fn in_order(rows: usize) -> Vec<u32> {
 }
 
 vectorized! {
-    fn multiply(c: &mut [f32], span: Span, a: Picked<'_>, b: &[f32], depth: usize) = add_product;
+    fn multiply(c: &mut [f32], width: usize, onto: Onto, a: Picked<'_>, b: &[f32], depth: usize) = product;
 }
 vectorized! {
     fn multiply_transposed(c: &mut [f32], width: usize, a: Picked<'_>, count: usize, b: &[f32]) = multiply_transposed_with;
@@ -282,7 +281,7 @@ vectorized! {
 
 #[inline(always)]
 fn multiply_transposed_with<const FMA: bool>(c: &mut [f32], width: usize, a: Picked<'_>, count: usize, b: &[f32]) {
-    transposed_product::<FMA>(c, Span::whole(width), a, 0..count, b, true, &[]);
+    transposed_product::<FMA>(c, width, Onto::Sums, a, 0..count, b, &[]);
 }
 
 const _: () = assert!(FILTERS[0].is_multiple_of(LANES) && FILTERS[1].is_multiple_of(LANES) && SIDE_MIN > FILTER);

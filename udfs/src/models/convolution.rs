@@ -4,7 +4,7 @@
 //! the next position's begin one pixel later: a row of the filter against all positions is one product whose left side overlaps
 //! itself, and nothing is copied. Positions at the right border run over into the next row; they cost a little, and nobody reads them.
 
-use crate::math::gemm::{Picked, Span, add_product, transposed_product, vectorized};
+use crate::math::gemm::{Onto, Picked, product, transposed_product, vectorized};
 use crate::models::adam::{Moving, Rate, adam};
 use crate::{Random, Run};
 
@@ -141,7 +141,7 @@ fn forward_with<const FMA: bool>(layer: &Layer, trace: &mut Trace, grid: &mut [f
     let a_row = FILTER * channels * filters;
     for (row, weights) in layer.weights.values.chunks(a_row).enumerate() {
         let left = Picked { values: &trace.image[row * width * channels..], stride: channels, rows: positions };
-        add_product::<FMA>(grid, Span::whole(filters), left, weights, FILTER * channels);
+        product::<FMA>(grid, filters, Onto::Sums, left, weights, FILTER * channels);
     }
     let (first, stride) = place;
     let (height, across) = layer.pooled();
@@ -192,13 +192,13 @@ fn backward_with<const FMA: bool>(
     let a_row = FILTER * channels * filters;
     for (row, gradient) in layer.weights.gradient.chunks_mut(a_row).enumerate() {
         let left = Picked { values: &trace.image[row * width * channels..], stride: channels, rows: positions };
-        transposed_product::<FMA>(gradient, Span::whole(filters), left, 0..FILTER * channels, grid, true, &[]);
+        transposed_product::<FMA>(gradient, filters, Onto::Sums, left, 0..FILTER * channels, grid, &[]);
     }
     let Some(errors) = errors else { return };
     errors.fill(0.0);
     for (tap, weights) in layer.transposed.chunks(channels * filters).enumerate() {
         let from = tap / FILTER * width + tap % FILTER;
         let left = Picked { values: grid, stride: filters, rows: positions };
-        add_product::<FMA>(&mut errors[from * channels..], Span::whole(channels), left, weights, filters);
+        product::<FMA>(&mut errors[from * channels..], channels, Onto::Sums, left, weights, filters);
     }
 }

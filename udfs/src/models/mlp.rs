@@ -10,10 +10,10 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::math::aligned::Aligned;
-use crate::math::gemm::{Span, padded};
+use crate::math::gemm::padded;
 use crate::models::adam::{Moving, Rate, adam};
 use crate::models::batch::{
-    Batch, Block, CHUNK, First, Masked, Space, backward_chunk, forward_chunk, multiply_group, pass_all, pass_chunk, update_block,
+    Batch, Block, CHUNK, Masked, Space, backward_chunk, forward_chunk, multiply_group, pass_all, pass_chunk, update_block,
 };
 use crate::models::samples::{Inputs, Loss, Samples};
 use crate::models::sparse;
@@ -25,6 +25,9 @@ use crate::{Error, Result, Run};
 const GROUP: usize = 384;
 /// Inputs whose weights are updated together: whole lines of the cache, and whole blocks of registers.
 const BLOCK: usize = 48;
+/// Rows, and inputs, of a small piece of work.
+const MIDDLE: usize = 10;
+const MIDDLE_BLOCK: usize = 16;
 /// Multiplications below which a second thread costs more than it brings.
 const PARALLEL: usize = 300_000;
 /// Log odds of an output that only fills a vector register.
@@ -183,19 +186,15 @@ impl Mlp {
         if groups == 1 {
             hands.each(&mut parts, |_, part| pass_all(self, first, samples, part, scale));
         } else {
-            // Group by group, not chunk by chunk. Those in the middle, where two threads meet, in halves, so that none waits long.
-            let (pieces, width) = (products.len(), self.layers[0].width);
-            let mut halves = Vec::with_capacity(pieces + 2);
+            // Group by group, not chunk by chunk. Those in the middle, where two threads meet, in small pieces, so that none waits long.
+            let (middle, width) = (products.len() / 2, self.layers[0].width);
+            let mut pieces = Vec::with_capacity(products.len() + 2 * CHUNK / MIDDLE);
             for (at, product) in products.iter_mut().enumerate() {
-                let (rows, group) = (parts[at % count].rows, at / count);
-                let middle = if at + 1 == pieces / 2 || at == pieces / 2 { rows.len() / 2 } else { rows.len() };
-                let (first, second) = product.split_at_mut(middle * width);
-                halves.push((&rows[..middle], first, group));
-                if middle < rows.len() {
-                    halves.push((&rows[middle..], second, group));
-                }
+                let size = if at + 1 == middle || at == middle { MIDDLE } else { CHUNK };
+                let rows = parts[at % count].rows.chunks(size);
+                pieces.extend(rows.zip(product.chunks_mut(size * width)).map(|(rows, product)| (rows, product, at / count)));
             }
-            hands.each(&mut halves, |_, (rows, product, group)| {
+            hands.each(&mut pieces, |_, (rows, product, group)| {
                 let inputs = self.layers[0].inputs_of(*group, block_of(samples));
                 multiply_group(self, first, samples, product, rows, inputs);
             });
@@ -222,20 +221,21 @@ impl Mlp {
         let mut blocks: Vec<Block<'_>> = Vec::new();
         let mut slopes = &mut slopes[..];
         for (at, layer) in self.layers.iter_mut().enumerate() {
-            let span = layer.span();
+            let width = layer.width;
             let inputs = if at == 0 { block_of(samples) } else { BLOCK };
             let (mut values, mut gradient) = (&mut layer.weights.values[..], &mut layer.weights.gradient[..]);
             let (mut first, mut second) = (&mut layer.weights.first[..], &mut layer.weights.second[..]);
             let mut from = 0;
             while from < layer.inputs {
-                // Halves in the middle, as above.
-                let is_middle = samples.sparse.is_none() && at == 0 && from.abs_diff(layer.inputs / 2) <= 2 * BLOCK;
-                let inputs = if is_middle { inputs / 2 } else { inputs }.min(layer.inputs - from);
-                let size = inputs * span.width;
+                // Small ones in the middle, as above.
+                let is_middle = samples.sparse.is_none() && at == 0 && from.abs_diff(layer.inputs / 2) <= BLOCK;
+                let inputs = if is_middle { MIDDLE_BLOCK } else { inputs }.min(layer.inputs - from);
+                let size = inputs * width;
                 blocks.push(Block {
                     layer: at,
                     from,
-                    span,
+                    width,
+                    is_single: layer.outputs == 1,
                     values: cut(&mut values, size),
                     gradient: cut(&mut gradient, size),
                     first: cut(&mut first, size),
@@ -306,14 +306,11 @@ impl Layer {
     }
 
     /// Its weights as the inputs meet them.
-    fn behind<'a>(&'a self, mask: Option<&[f32]>, masked: &'a mut Masked, hands: &Hands) -> First<'a> {
-        let Some(mask) = mask else { return First { weights: &self.weights.values, narrow: &[] } };
-        masked.put(self, mask, hands);
-        masked.first()
-    }
-
-    pub(super) fn span(&self) -> Span {
-        Span { width: self.width, used: self.outputs }
+    fn behind<'a>(&'a self, mask: Option<&[f32]>, masked: &'a mut Masked, hands: &Hands) -> &'a [f32] {
+        match mask {
+            Some(mask) => masked.put(self, mask, hands),
+            None => &self.weights.values,
+        }
     }
 
     /// The groups of its inputs.
