@@ -3,6 +3,7 @@
 //! A register of eight values that lies across two lines takes two reads. The products of a network read several for every multiplication, and
 //! what an ordinary vector is given begins in the middle of a line as a rule.
 
+use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
 
 #[derive(Debug, Clone, Copy)]
@@ -20,8 +21,23 @@ pub(crate) struct Aligned {
 }
 
 impl Aligned {
+    /// Memory that is fresh from the system is zero, and is not touched here: whoever writes to it first has its pages made, and that are as a rule
+    /// several threads.
     pub(crate) fn zeros(length: usize) -> Self {
-        Self { lines: vec![Line([0.0; LINE]); length.div_ceil(LINE)], length }
+        let count = length.div_ceil(LINE);
+        if count == 0 {
+            return Self::default();
+        }
+        let layout = Layout::array::<Line>(count).expect("more values than there are addresses");
+        // SAFETY: the layout is that of a vector of so many lines, and zeros are values of f32.
+        let lines = unsafe {
+            let start = alloc_zeroed(layout).cast::<Line>();
+            if start.is_null() {
+                handle_alloc_error(layout);
+            }
+            Vec::from_raw_parts(start, count, count)
+        };
+        Self { lines, length }
     }
 
     /// As many values as are asked for; what they are is not said.

@@ -82,28 +82,31 @@ impl Candidates {
     }
 }
 
-/// Σ |x|³, with as many running sums as the compiler needs for vector registers.
-fn cubes(values: &[f64]) -> f64 {
-    let mut sums = [0.0; 8];
+/// Σ x² and Σ |x|³, with as many running sums as the compiler needs for vector registers.
+fn powers(values: &[f64]) -> (f64, f64) {
+    let (mut squares, mut cubes) = ([0.0; 8], [0.0; 8]);
     let (eights, rest) = values.as_chunks::<8>();
     for eight in eights {
         for lane in 0..8 {
-            sums[lane] += eight[lane] * eight[lane] * eight[lane].abs();
+            let square = eight[lane] * eight[lane];
+            squares[lane] += square;
+            cubes[lane] += square * eight[lane].abs();
         }
     }
-    sums.iter().sum::<f64>() + rest.iter().map(|x| x * x * x.abs()).sum::<f64>()
+    let of_rest = |power: i32| rest.iter().map(|x| x.abs().powi(power)).sum::<f64>();
+    (squares.iter().sum::<f64>() + of_rest(2), cubes.iter().sum::<f64>() + of_rest(3))
 }
 
 /// For each unit the earlier one that it repeats, up to a factor for each column. A unit that must be included repeats none.
 fn first_of_equals(rows: &Rows, units: &[(usize, Vec<usize>)], must_include: &[usize]) -> Vec<Option<usize>> {
     use rayon::prelude::*;
-    let energies: Vec<f64> = rows.columns.par_iter().map(|column| dot(column, column)).collect();
-    let energy = |column: usize| energies[column];
+    let powers: Vec<(f64, f64)> = rows.columns.par_iter().map(|column| powers(column)).collect();
+    let energy = |column: usize| powers[column].0;
     // Equal columns have equal shapes; only those with the same shape are compared value by value.
     let shape = |(_, columns): &(usize, Vec<usize>)| -> f64 {
         let of = |column: usize| {
             let length = (energy(column) / rows.rows() as f64).sqrt();
-            cubes(&rows.columns[column]) / (length * length * length)
+            powers[column].1 / (length * length * length)
         };
         columns.iter().map(|column| of(*column)).sum()
     };
@@ -114,7 +117,7 @@ fn first_of_equals(rows: &Rows, units: &[(usize, Vec<usize>)], must_include: &[u
         };
         a.len() == b.len() && a.iter().zip(b).all(parallel)
     };
-    let shapes: Vec<f64> = units.par_iter().map(shape).collect();
+    let shapes: Vec<f64> = units.iter().map(shape).collect();
     let mut order: Vec<usize> = (0..units.len()).collect();
     order.sort_by(|a, b| shapes[*a].total_cmp(&shapes[*b]).then(a.cmp(b)));
     let mut first = vec![None; units.len()];

@@ -30,6 +30,18 @@ struct State<W: Worker> {
     /// For whoever brings the next ones: they have space.
     done: Vec<W::Piece>,
     failure: Option<Error>,
+    helper: Helper,
+}
+
+/// A thread of the pool that lets the worker work, so that whoever brings pieces can bring more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Helper {
+    /// Nobody was asked, or who was asked is gone again.
+    None,
+    /// Somebody was asked, and will come when a thread is free. Nobody waits for that.
+    Asked,
+    /// Somebody is here, and works or waits for the worker.
+    Here,
 }
 
 /// Pieces that may wait.
@@ -37,7 +49,8 @@ const WAITING: usize = 64;
 
 impl<W: Worker> Relay<W> {
     pub(super) fn new(worker: W) -> Self {
-        let state = State { worker: Some(worker), waiting: VecDeque::new(), done: Vec::new(), failure: None };
+        let (waiting, done) = (VecDeque::new(), Vec::new());
+        let state = State { worker: Some(worker), waiting, done, failure: None, helper: Helper::None };
         Self(Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() }))
     }
 
@@ -45,9 +58,10 @@ impl<W: Worker> Relay<W> {
     pub(super) fn push(&self, pieces: impl IntoIterator<Item = W::Piece>) -> Result<Vec<W::Piece>> {
         let mut state = self.0.lock();
         state.waiting.extend(pieces);
-        if state.worker.is_some() && !state.waiting.is_empty() && rayon::current_num_threads() > 1 {
+        if state.helper == Helper::None && !state.waiting.is_empty() && rayon::current_num_threads() > 1 {
+            state.helper = Helper::Asked;
             let shared = Arc::clone(&self.0);
-            rayon::spawn(move || drop(shared.work(shared.lock(), 0)));
+            rayon::spawn(move || shared.help());
         }
         state = self.0.wait_for(state, WAITING);
         match state.failure.take() {
@@ -60,7 +74,7 @@ impl<W: Worker> Relay<W> {
     pub(super) fn finish(self) -> Result<W> {
         let mut state = self.0.wait_for(self.0.lock(), 0);
         while state.worker.is_none() {
-            state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.0.wait(state);
         }
         match (state.failure.take(), state.worker.take()) {
             (None, Some(worker)) => Ok(worker),
@@ -74,21 +88,41 @@ impl<W: Worker> Shared<W> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Until no more than `rest` pieces wait. If nobody is at work it is done here.
+    fn wait<'a>(&self, state: MutexGuard<'a, State<W>>) -> MutexGuard<'a, State<W>> {
+        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Until no more than `rest` pieces wait. If nobody is at work it is done here, until a helper comes.
     fn wait_for<'a>(&'a self, mut state: MutexGuard<'a, State<W>>, rest: usize) -> MutexGuard<'a, State<W>> {
         while state.waiting.len() > rest {
             state = match state.worker {
-                Some(_) => self.work(state, rest),
-                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(_) if state.helper != Helper::Here => {
+                    self.work(state, |state| state.waiting.len() > rest && state.helper != Helper::Here)
+                }
+                _ => self.wait(state),
             };
         }
         state
     }
 
-    /// Works, unless somebody does, until no more than `rest` pieces wait.
-    fn work<'a>(&'a self, mut state: MutexGuard<'a, State<W>>, rest: usize) -> MutexGuard<'a, State<W>> {
+    /// Works as long as something waits. Somebody else who is at work hands over, and is then free to bring more.
+    fn help(&self) {
+        let mut state = self.lock();
+        state.helper = Helper::Here;
+        while !state.waiting.is_empty() {
+            state = match state.worker {
+                Some(_) => self.work(state, |_| true),
+                None => self.wait(state),
+            };
+        }
+        state.helper = Helper::None;
+        self.changed.notify_all();
+    }
+
+    /// Works as long as something waits and nothing else has to be done.
+    fn work<'a>(&'a self, mut state: MutexGuard<'a, State<W>>, goes_on: impl Fn(&State<W>) -> bool) -> MutexGuard<'a, State<W>> {
         let Some(mut worker) = state.worker.take() else { return state };
-        while state.waiting.len() > rest
+        while goes_on(&state)
             && let Some(piece) = state.waiting.pop_front()
         {
             drop(state);
