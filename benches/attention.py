@@ -37,9 +37,10 @@ UNITS = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 def select_seconds(sql):
-    """The operator's own time for the selection, from rows in memory to the ranking."""
-    out = pursuit("EXPLAIN ANALYZE " + sql)[0]
-    number, unit = re.search(r"select_time=([\d.]+)(ns|µs|ms|s)\b", out.encode().decode("unicode_escape", "ignore").replace("Âµ", "µ")).groups()
+    """The operator's own time for the selection, from rows in memory to the ranking; warm, as the rival's: the second time in one process."""
+    out = pursuit(f"EXPLAIN ANALYZE {sql}; EXPLAIN ANALYZE {sql}")[0]
+    out = out.encode().decode("unicode_escape", "ignore").replace("Âµ", "µ")
+    number, unit = re.findall(r"select_time=([\d.]+)(ns|µs|ms|s)\b", out)[-1]
     return float(number) * UNITS[unit]
 
 

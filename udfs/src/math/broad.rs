@@ -119,7 +119,7 @@ unsafe fn rows<const M: usize, const IS_LONGER: bool>(
             for i in 0..M {
                 add::<IS_LONGER>(&mut sums[i], a[i].add(k), &row);
             }
-            right = right.add(width);
+            right = right.wrapping_add(width);
         }
         write_all::<M, IS_LONGER>(c, width, &sums);
     }
@@ -144,7 +144,7 @@ unsafe fn columns<const M: usize, const IS_LONGER: bool>(
             for i in 0..M {
                 add::<IS_LONGER>(&mut sums[i], left.add(i), &row);
             }
-            right = right.add(width);
+            right = right.wrapping_add(width);
         }
         write_all::<M, IS_LONGER>(c, width, &sums);
     }

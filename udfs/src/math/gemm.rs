@@ -2,7 +2,7 @@
 //!
 //! They multiply single values of the left matrix, which is read along rows or along columns, with rows of the right one, whose width is a
 //! multiple of [`LANES`]. Six rows by sixteen columns of sums stay in registers, or three by twenty-four; where a processor has larger ones, six by
-//! sixty-four. Rows of the left matrix may lie anywhere: the rows of a batch are read where they are, without being copied together first.
+//! sixty-four or five by seventy-two. Rows of the left matrix may lie anywhere: the rows of a batch are read where they are, without being copied together first.
 
 use std::ops::Range;
 
@@ -13,7 +13,8 @@ use super::broad;
 pub(crate) const LANES: usize = 8;
 /// What a vector register holds.
 type Lanes = [f32; LANES];
-/// Steps of the inner sum taken at a time: that many rows of two or three registers stay in a first-level cache.
+/// Steps of the inner sum taken at a time: that many rows of two or three registers stay in a first-level cache. Broad ones do not, and do not have to:
+/// there is more to multiply for every read.
 const DEPTH: usize = 160;
 /// Registers of a broad lot, which some processors can take at a time; or one more.
 const BROAD: usize = 8;
@@ -154,7 +155,11 @@ pub(crate) fn transposed_product<const FMA: bool>(
     }
     let is_broad = FMA && has_broad_registers();
     // Some with every block of registers, because more requests at a time would keep the kernel waiting.
-    let share = coming.len().div_ceil((count * width * depth / (HEIGHT_MAX * LANES * ROWS)).max(1));
+    let mut tiles = 0;
+    for (_, vectors) in lots(width, is_broad) {
+        tiles += blocks(count, vectors).count() * depth.div_ceil(ROWS);
+    }
+    let share = coming.len().div_ceil(tiles.max(1));
     let mut coming = coming.iter();
     for first in (0..depth).step_by(ROWS) {
         let (rows, adds) = (ROWS.min(depth - first), onto == Onto::Sums || first > 0);
@@ -287,7 +292,7 @@ unsafe fn along_rows<const M: usize, const V: usize, const FMA: bool>(
             for i in 0..M {
                 add::<V, FMA>(&mut sums[i], *a[i].add(k), &row);
             }
-            right = right.add(width);
+            right = right.wrapping_add(width);
         }
         write(c, width, &sums);
     }
@@ -316,7 +321,7 @@ unsafe fn along_columns<const M: usize, const V: usize, const FMA: bool>(
             for i in 0..M {
                 add::<V, FMA>(&mut sums[i], *left.add(i), &row);
             }
-            right = right.add(width);
+            right = right.wrapping_add(width);
         }
         write(c, width, &sums);
     }
@@ -505,7 +510,7 @@ mod tests {
 
     fn has_fused() -> bool {
         #[cfg(target_arch = "x86_64")]
-        return is_x86_feature_detected!("fma");
+        return is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
         #[cfg(not(target_arch = "x86_64"))]
         true
     }

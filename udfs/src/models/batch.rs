@@ -63,7 +63,8 @@ impl Batch {
         self.space.fit(mlp, rows);
         self.inputs = mlp.inputs();
         let (chunks, first) = (rows.len().div_ceil(CHUNK), &mlp.layers[0]);
-        self.products.resize_with(chunks * first.groups(), || Aligned::zeros(CHUNK * first.width));
+        self.products.resize_with(chunks * first.groups(), Aligned::default);
+        self.products.iter_mut().for_each(|product| product.fit(CHUNK * first.width));
         self.is_parallel = mlp.is_worth_sharing(rows.len());
     }
 

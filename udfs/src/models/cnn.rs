@@ -239,7 +239,6 @@ impl Cnn {
 
     fn differentiate_dense(&mut self, images: usize, work: &mut Work) {
         let width = self.width();
-        self.dense.gradient.fill(0.0);
         let rows = in_order(images);
         let left = Picked { values: &work.values, stride: self.values, rows: &rows };
         multiply_transposed(&mut self.dense.gradient, width, left, self.values, &work.odds);
@@ -281,7 +280,7 @@ vectorized! {
 
 #[inline(always)]
 fn multiply_transposed_with<const FMA: bool>(c: &mut [f32], width: usize, a: Picked<'_>, count: usize, b: &[f32]) {
-    transposed_product::<FMA>(c, width, Onto::Sums, a, 0..count, b, &[]);
+    transposed_product::<FMA>(c, width, Onto::Zero, a, 0..count, b, &[]);
 }
 
 const _: () = assert!(FILTERS[0].is_multiple_of(LANES) && FILTERS[1].is_multiple_of(LANES) && SIDE_MIN > FILTER);

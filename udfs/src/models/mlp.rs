@@ -23,7 +23,7 @@ use crate::{Error, Result, Run};
 /// Inputs whose products are summed up together, at most. The sums of several such groups are added afterwards, so that a thread can stay
 /// with the same weights from step to step, forward and backward: they are in its cache.
 const GROUP: usize = 384;
-/// Inputs whose weights are updated together: whole lines of the cache, and whole blocks of registers.
+/// Inputs whose weights are updated together: whole lines of the cache.
 const BLOCK: usize = 48;
 /// Rows, and inputs, of a small piece of work.
 const MIDDLE: usize = 10;
@@ -108,7 +108,7 @@ impl Mlp {
     ) -> Vec<f64> {
         batch.fit(self, rows);
         let hands = batch.hands();
-        let first = self.layers[0].behind(None, &mut batch.masked, &hands);
+        let first = &self.layers[0].weights.values;
         hands.each(&mut batch.space.parts(self), |_, part| forward_chunk(self, first, samples, part));
         let last = self.layers.last().expect("a network has a layer");
         let mut sums = vec![0.0; last.outputs];
@@ -186,11 +186,13 @@ impl Mlp {
         if groups == 1 {
             hands.each(&mut parts, |_, part| pass_all(self, first, samples, part, scale));
         } else {
-            // Group by group, not chunk by chunk. Those in the middle, where two threads meet, in small pieces, so that none waits long.
+            // Group by group, not chunk by chunk. Those in the middle, where two threads meet, in small pieces, so that none waits long; but of
+            // sparse rows every piece has to begin with the sum of the bases.
+            let is_cut = samples.sparse.is_none() && !hands.is_one();
             let (middle, width) = (products.len() / 2, self.layers[0].width);
             let mut pieces = Vec::with_capacity(products.len() + 2 * CHUNK / MIDDLE);
             for (at, product) in products.iter_mut().enumerate() {
-                let size = if at + 1 == middle || at == middle { MIDDLE } else { CHUNK };
+                let size = if is_cut && (at + 1 == middle || at == middle) { MIDDLE } else { CHUNK };
                 let rows = parts[at % count].rows.chunks(size);
                 pieces.extend(rows.zip(product.chunks_mut(size * width)).map(|(rows, product)| (rows, product, at / count)));
             }
@@ -214,6 +216,7 @@ impl Mlp {
     /// Gradients of all layers, and the update if there is a rate.
     fn update(&mut self, samples: &Samples, gate: Gate<'_>, rate: Option<Rate>, batch: &mut Batch) {
         let hands = batch.hands();
+        let is_cut = samples.sparse.is_none() && !hands.is_one();
         let Batch { space, slopes, next, .. } = batch;
         slopes.resize(self.layers.iter().map(|layer| layer.inputs).sum(), 0.0);
         space.total(self);
@@ -228,7 +231,7 @@ impl Mlp {
             let mut from = 0;
             while from < layer.inputs {
                 // Small ones in the middle, as above.
-                let is_middle = samples.sparse.is_none() && at == 0 && from.abs_diff(layer.inputs / 2) <= BLOCK;
+                let is_middle = is_cut && at == 0 && from.abs_diff(layer.inputs / 2) <= BLOCK;
                 let inputs = if is_middle { MIDDLE_BLOCK } else { inputs }.min(layer.inputs - from);
                 let size = inputs * width;
                 blocks.push(Block {

@@ -24,6 +24,10 @@ pub(crate) enum Hands {
 }
 
 impl Hands {
+    pub(crate) fn is_one(&self) -> bool {
+        matches!(self, Hands::One)
+    }
+
     /// Does something to every item, in any order.
     pub(crate) fn each<T: Send>(&self, items: &mut [T], work: impl Fn(usize, &mut T) + Send + Sync) {
         match self {

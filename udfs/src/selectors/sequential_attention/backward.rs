@@ -21,6 +21,7 @@ const MEMORY: f64 = 0.99;
 ///
 /// The importance of a feature is the length of its weights times the root of its slope, the derivative of the loss by its mask, in the
 /// root mean square of the last batches: weights may be long and matter little. On MNIST that is 0.4 points better than the length alone.
+/// Two to four networks that decide together were no better, nor was the loss that leaving a feature out costs as its importance.
 pub(super) fn order(ground: &mut Ground<'_>, most: usize) -> Result<Vec<(usize, f64)>> {
     let Ground { candidates, trainer, training, forced, run, .. } = ground;
     let sizes = sizes(candidates.len(), most);

@@ -58,7 +58,9 @@ impl<W: Worker> Relay<W> {
     pub(super) fn push(&self, pieces: impl IntoIterator<Item = W::Piece>) -> Result<Vec<W::Piece>> {
         let mut state = self.0.lock();
         state.waiting.extend(pieces);
-        if state.helper == Helper::None && !state.waiting.is_empty() && rayon::current_num_threads() > 1 {
+        // Only from within the pool: a helper waits for the worker, which may be waiting for threads of the pool that helpers have not taken.
+        let has_others = rayon::current_thread_index().is_some() && rayon::current_num_threads() > 1;
+        if state.helper == Helper::None && !state.waiting.is_empty() && has_others {
             state.helper = Helper::Asked;
             let shared = Arc::clone(&self.0);
             rayon::spawn(move || shared.help());
