@@ -17,50 +17,46 @@ const VECTORS: usize = 4;
 
 /// Calls a kernel for a number of rows that is known only now.
 macro_rules! of_height {
-    ($height:expr, $kernel:ident, $is_longer:literal, $arguments:tt) => {
+    ($height:expr, $kernel:ident $arguments:tt) => {
         match $height {
-            1 => of_height!($kernel, 1, $is_longer, $arguments),
-            2 => of_height!($kernel, 2, $is_longer, $arguments),
-            3 => of_height!($kernel, 3, $is_longer, $arguments),
-            4 => of_height!($kernel, 4, $is_longer, $arguments),
-            5 => of_height!($kernel, 5, $is_longer, $arguments),
-            _ => of_height!($kernel, 6, $is_longer, $arguments),
+            1 => of_height!($kernel 1 $arguments),
+            2 => of_height!($kernel 2 $arguments),
+            3 => of_height!($kernel 3 $arguments),
+            4 => of_height!($kernel 4 $arguments),
+            5 => of_height!($kernel 5 $arguments),
+            _ => of_height!($kernel 6 $arguments),
         }
     };
-    ($kernel:ident, $height:literal, $is_longer:literal, ($($argument:expr),*)) => {
-        $kernel::<$height, $is_longer>($($argument),*)
+    ($kernel:ident $height:literal ($($argument:expr),*)) => {
+        $kernel::<$height, IS_LONGER>($($argument),*)
     };
 }
 
-/// `c[i][j] = Σ_k a[i][k] · b[k][j]` for 64 columns `j`, `k < depth`, and the rows of `a`, at most six; `adds`: onto what `c` has. Rows of `b` and
-/// `c` lie `width` apart.
+/// `c[i][j] = Σ_k a[i][k] · b[k][j]` for 64 columns `j`, or 72 if they are longer, `k < depth`, and the rows of `a`, at most six, or five; `adds`: onto
+/// what `c` has. Rows of `b` and `c` lie `width` apart.
 ///
 /// # Safety
 /// The processor must have the registers; every row of `a` must be readable for `depth` values, `b` for `depth` rows and `c` for as many as `a` has.
 #[target_feature(enable = "avx512f,avx2,fma")]
-pub(super) unsafe fn along_rows(c: *mut f32, a: &[*const f32], b: *const f32, width: usize, depth: usize, adds: bool) {
+pub(super) unsafe fn along_rows<const IS_LONGER: bool>(
+    c: *mut f32,
+    a: &[*const f32],
+    b: *const f32,
+    width: usize,
+    depth: usize,
+    adds: bool,
+) {
     // SAFETY: by the contract of this function.
-    unsafe { of_height!(a.len(), rows, false, (c, a, b, width, depth, adds)) }
+    unsafe { of_height!(a.len(), rows(c, a, b, width, depth, adds)) }
 }
 
-/// The same for 72 columns and at most five rows.
-///
-/// # Safety
-/// As above.
-#[target_feature(enable = "avx512f,avx2,fma")]
-pub(super) unsafe fn along_longer_rows(c: *mut f32, a: &[*const f32], b: *const f32, width: usize, depth: usize, adds: bool) {
-    // SAFETY: by the contract of this function.
-    unsafe { of_height!(a.len(), rows, true, (c, a, b, width, depth, adds)) }
-}
-
-/// `c[i][j] = Σ_k a[k][from + i] · b[k][j]` for 64 columns `j`, `height` columns of `a`, at most six, and every row `k`; `adds`: onto what `c`
-/// has.
+/// `c[i][j] = Σ_k a[k][from + i] · b[k][j]` for as many columns `j`, `height` columns of `a`, at most as many as rows above, and every row `k`.
 ///
 /// # Safety
 /// The processor must have the registers; every row of `a` must be readable for `from + height` values, `b` for as many rows as `a` has, and `c`
 /// for `height`.
 #[target_feature(enable = "avx512f,avx2,fma")]
-pub(super) unsafe fn along_columns(
+pub(super) unsafe fn along_columns<const IS_LONGER: bool>(
     c: *mut f32,
     height: usize,
     a: &[*const f32],
@@ -70,25 +66,7 @@ pub(super) unsafe fn along_columns(
     adds: bool,
 ) {
     // SAFETY: by the contract of this function.
-    unsafe { of_height!(height, columns, false, (c, a, from, b, width, adds)) }
-}
-
-/// The same for 72 columns and a height of at most five.
-///
-/// # Safety
-/// As above.
-#[target_feature(enable = "avx512f,avx2,fma")]
-pub(super) unsafe fn along_longer_columns(
-    c: *mut f32,
-    height: usize,
-    a: &[*const f32],
-    from: usize,
-    b: *const f32,
-    width: usize,
-    adds: bool,
-) {
-    // SAFETY: by the contract of this function.
-    unsafe { of_height!(height, columns, true, (c, a, from, b, width, adds)) }
+    unsafe { of_height!(height, columns(c, a, from, b, width, adds)) }
 }
 
 /// Values of a row: of its sums, or what is multiplied.

@@ -122,9 +122,9 @@ pub(crate) fn product<const FMA: bool>(c: &mut [f32], width: usize, onto: Onto, 
                 unsafe {
                     match vectors {
                         #[cfg(target_arch = "x86_64")]
-                        BROAD => broad::along_rows(c, &left[..height], b, width, depth, adds),
+                        BROAD => broad::along_rows::<false>(c, &left[..height], b, width, depth, adds),
                         #[cfg(target_arch = "x86_64")]
-                        BROADER => broad::along_longer_rows(c, &left[..height], b, width, depth, adds),
+                        BROADER => broad::along_rows::<true>(c, &left[..height], b, width, depth, adds),
                         _ => tile!(along_rows, height, vectors, (c, &left, b, width, depth, adds)),
                     }
                 }
@@ -177,9 +177,9 @@ pub(crate) fn transposed_product<const FMA: bool>(
                 unsafe {
                     match vectors {
                         #[cfg(target_arch = "x86_64")]
-                        BROAD => broad::along_columns(c, height, &starts[..rows], row, b, width, adds),
+                        BROAD => broad::along_columns::<false>(c, height, &starts[..rows], row, b, width, adds),
                         #[cfg(target_arch = "x86_64")]
-                        BROADER => broad::along_longer_columns(c, height, &starts[..rows], row, b, width, adds),
+                        BROADER => broad::along_columns::<true>(c, height, &starts[..rows], row, b, width, adds),
                         _ => tile!(along_columns, height, vectors, (c, &starts[..rows], row, b, width, adds)),
                     }
                 }
