@@ -221,13 +221,14 @@ vectorized! {
 }
 vectorized! {
     pub(super) fn multiply_group(
-        mlp: &Mlp,
+        layer: &Layer,
         first: &[f32],
         samples: &Samples,
-        product: &mut [f32],
+        values: &mut [f32],
+        onto: Onto,
         rows: &[u32],
         inputs: Range<usize>,
-    ) = multiply;
+    ) = multiply_inputs;
 }
 vectorized! {
     pub(super) fn pass_all(mlp: &Mlp, first: &[f32], samples: &Samples, part: &mut Part<'_>, scale: f32) = whole_pass;
@@ -282,18 +283,6 @@ fn multiply_rows<const FMA: bool>(block: &mut MaskedBlock<'_>, width: usize) {
 }
 
 /// What some inputs, whole blocks, add to the first layer.
-#[inline(always)]
-fn multiply<const FMA: bool>(
-    mlp: &Mlp,
-    first: &[f32],
-    samples: &Samples,
-    product: &mut [f32],
-    rows: &[u32],
-    inputs: Range<usize>,
-) {
-    multiply_inputs::<FMA>(&mlp.layers[0], first, samples, product, Onto::Zero, rows, inputs);
-}
-
 #[inline(always)]
 fn multiply_inputs<const FMA: bool>(
     layer: &Layer,

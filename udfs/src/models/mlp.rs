@@ -10,7 +10,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::math::aligned::Aligned;
-use crate::math::gemm::padded;
+use crate::math::gemm::{Onto, padded};
 use crate::models::adam::{Moving, Rate, adam};
 use crate::models::batch::{
     Batch, Block, CHUNK, Masked, Space, backward_chunk, forward_chunk, multiply_group, pass_all, pass_chunk, update_block,
@@ -186,9 +186,8 @@ impl Mlp {
         if groups == 1 {
             hands.each(&mut parts, |_, part| pass_all(self, first, samples, part, scale));
         } else {
-            // Group by group, not chunk by chunk. Those in the middle, where two threads meet, in small pieces, so that none waits long; but of
-            // sparse rows every piece has to begin with the sum of the bases.
-            let is_cut = samples.sparse.is_none() && !hands.is_one();
+            // Group by group, not chunk by chunk.
+            let is_cut = is_middle_cut(samples, &hands);
             let (middle, width) = (products.len() / 2, self.layers[0].width);
             let mut pieces = Vec::with_capacity(products.len() + 2 * CHUNK / MIDDLE);
             for (at, product) in products.iter_mut().enumerate() {
@@ -198,7 +197,7 @@ impl Mlp {
             }
             hands.each(&mut pieces, |_, (rows, product, group)| {
                 let inputs = self.layers[0].inputs_of(*group, block_of(samples));
-                multiply_group(self, first, samples, product, rows, inputs);
+                multiply_group(&self.layers[0], first, samples, product, Onto::Zero, rows, inputs);
             });
             hands.each(&mut parts, |at, part| {
                 part.begin(&self.layers[0], (0..groups).map(|group| &products[group * count + at][..]));
@@ -216,7 +215,7 @@ impl Mlp {
     /// Gradients of all layers, and the update if there is a rate.
     fn update(&mut self, samples: &Samples, gate: Gate<'_>, rate: Option<Rate>, batch: &mut Batch) {
         let hands = batch.hands();
-        let is_cut = samples.sparse.is_none() && !hands.is_one();
+        let is_cut = is_middle_cut(samples, &hands);
         let Batch { space, slopes, next, .. } = batch;
         slopes.resize(self.layers.iter().map(|layer| layer.inputs).sum(), 0.0);
         space.total(self);
@@ -230,7 +229,6 @@ impl Mlp {
             let (mut first, mut second) = (&mut layer.weights.first[..], &mut layer.weights.second[..]);
             let mut from = 0;
             while from < layer.inputs {
-                // Small ones in the middle, as above.
                 let is_middle = is_cut && at == 0 && from.abs_diff(layer.inputs / 2) <= BLOCK;
                 let inputs = if is_middle { MIDDLE_BLOCK } else { inputs }.min(layer.inputs - from);
                 let size = inputs * width;
@@ -290,6 +288,12 @@ impl Mlp {
         }
         Ok(total.chunks(width).map(|row| row.iter().map(|g| g * g).sum::<f64>().sqrt()).collect())
     }
+}
+
+/// Whether work in the middle, where two threads meet, is cut into small pieces, so that none waits long. Not of sparse rows, of which every piece
+/// has to begin with the sum of the bases.
+fn is_middle_cut(samples: &Samples, hands: &Hands) -> bool {
+    samples.sparse.is_none() && !hands.is_one()
 }
 
 impl Layer {
