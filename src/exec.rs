@@ -29,7 +29,7 @@ use datafusion::physical_plan::{
     ReplaceChildrenOptions, collect,
 };
 use futures::StreamExt;
-use pursuit_udfs::{Data, Error, Reads, RowsBuilder};
+use pursuit_udfs::{Budget, Data, Error, Reads, RowsBuilder};
 
 use crate::call::Call;
 use crate::columns::Batch;
@@ -190,7 +190,7 @@ impl SelectExec {
                 *report.lock().expect("no holder of this lock panics") = Some(rows.seen.clone());
                 Ok((Data::Rows(rows), held_out, plan))
             };
-            let answer = self.call.question.answer(Arc::clone(&self.progress), data).await;
+            let answer = self.call.question.answer(Arc::clone(&self.progress), Some(Arc::clone(&memory) as _), data).await;
             let columns = answer.map_err(|error| named(name, error))?;
             let rows = columns.first().map_or(0, |column| column.len());
             memory.reservation.shrink(finish_bytes);
@@ -344,8 +344,23 @@ pub(crate) struct Memory {
     reservation: MemoryReservation,
 }
 
+impl Budget for Memory {
+    fn grow(&self, bytes: usize) -> pursuit_udfs::Result<()> {
+        self.ask(bytes)
+    }
+
+    fn shrink(&self, bytes: usize) {
+        self.reservation.shrink(bytes);
+    }
+}
+
 impl Memory {
+    /// For those who read rows.
     pub(crate) fn grow(&self, bytes: usize) -> Result<()> {
+        self.ask(bytes).map_err(|error| named(self.call.question.spec.name, error))
+    }
+
+    fn ask(&self, bytes: usize) -> pursuit_udfs::Result<()> {
         let max = self.call.plan.bytes_max;
         let granted = if max > 0 && self.reservation.size() + bytes > max {
             Err(format!("max_memory is {max} bytes"))
@@ -363,12 +378,9 @@ impl Memory {
                 Reads::Rows => "",
             };
             let features = self.call.plan.features.len();
-            named(
-                question.spec.name,
-                Error::limit(format!(
-                    "the rows of {features} features do not fit into memory; exclude columns, raise the limit{instead} ({why})"
-                )),
-            )
+            Error::limit(format!(
+                "the rows of {features} features do not fit into memory; exclude columns, raise the limit{instead} ({why})"
+            ))
         })
     }
 }

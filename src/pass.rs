@@ -32,7 +32,7 @@ impl SelectExec {
         &self,
         first_rows: Option<usize>,
         context: &Arc<TaskContext>,
-        memory: &Memory,
+        memory: &Arc<Memory>,
     ) -> Result<Vec<ArrayRef>> {
         let name = self.call.question.spec.name;
         let count = self.inputs.last().ok_or_else(|| exec_datafusion_err!("SelectExec lost an input"))?;
@@ -66,7 +66,7 @@ impl SelectExec {
         }
         let call = Arc::clone(&self.call);
         let work = move |run: &Run| select(&call, turns, first_rows, rows, run);
-        let answer = self.call.question.run(Arc::clone(&self.progress), work);
+        let answer = self.call.question.run(Arc::clone(&self.progress), Some(Arc::clone(memory) as _), work);
         let read = async {
             while let Some(read) = reads.join_next().await {
                 read.map_err(|error| exec_datafusion_err!("reading failed: {error}"))??;
@@ -116,7 +116,9 @@ fn select(call: &Call, mut batches: Turns, first_rows: usize, rows: u64, run: &R
         first.push(batch);
     }
     let problem = Problem::new(Data::Rows(builder.finish()?), plan, &question.common, question.spec.labels)?;
-    let mut pass = question.selector()?.begin(&problem, plan, rows, run)?;
+    let selector = question.selector()?;
+    let streaming = selector.streaming().ok_or_else(|| Error::call("does not select in one pass"))?;
+    let mut pass = streaming.begin(&problem, plan, rows, run)?;
     for batch in first.into_iter().chain(batches) {
         encode(call, plan, &batch)?.hand_over(|rows, label, weights, features| pass.push(rows, label, weights, features))?;
     }

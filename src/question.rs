@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::Fields;
-use pursuit_udfs::{Common, Data, Error, Options, Plan, Problem, Reads, Result, Rows, Run, Selector, Settings, Spec, Work};
+use pursuit_udfs::{
+    Budget, Common, Data, Error, Options, Plan, Problem, Reads, Result, Rows, Run, Selector, Settings, Spec, Work,
+};
 
 use crate::answer;
 use crate::progress::Progress;
@@ -36,7 +38,12 @@ impl Question {
             }
         }
         let (reads, fields) = match (spec.build)(&own)? {
-            Work::Select(selector) => (selector.reads(), answer::FIELDS.clone()),
+            Work::Select(selector) => {
+                if let Some((option, need)) = own.keys().find_map(|option| Some((option, selector.unused(option)?))) {
+                    return Err(Error::call(format!("`{option}` needs {need}; add that, or leave `{option}` out")));
+                }
+                (selector.reads(), answer::FIELDS.clone())
+            }
             Work::Report(report) => (Reads::Rows, answer::fields(&report.columns())),
             Work::Decide(_) => return Err(Error::call("decides rows, which only its own operator can do")),
         };
@@ -58,6 +65,7 @@ impl Question {
     pub(crate) async fn answer(
         &self,
         progress: Arc<Progress>,
+        budget: Option<Arc<dyn Budget>>,
         data: impl FnOnce() -> Result<(Data, Option<Rows>, Plan)> + Send + 'static,
     ) -> Result<Vec<ArrayRef>> {
         let question = self.clone();
@@ -66,13 +74,14 @@ impl Question {
             let (data, held_out, plan) = data()?;
             question.work(data, held_out, &plan, run).or_else(|error| question.refused(error))
         };
-        self.run(progress, work).await
+        self.run(progress, budget, work).await
     }
 
     /// Works on rayon, away from the runtime's threads. Dropping the future cancels the run.
     pub(crate) async fn run(
         &self,
         progress: Arc<Progress>,
+        budget: Option<Arc<dyn Budget>>,
         work: impl FnOnce(&Run) -> Result<Vec<ArrayRef>> + Send + 'static,
     ) -> Result<Vec<ArrayRef>> {
         let cancelled = Arc::new(AtomicBool::new(false));
@@ -82,11 +91,14 @@ impl Question {
         // finished in the background.
         let active = Arc::new(progress.start());
         let watched = Arc::downgrade(&active);
-        let run = Run::new(self.common.seed as u64).with_cancel(cancelled).with_progress(move |done, total, note| {
+        let mut run = Run::new(self.common.seed as u64).with_cancel(cancelled).with_progress(move |done, total, note| {
             if let Some(active) = watched.upgrade() {
                 active.set_step(name, done, total, note);
             }
         });
+        if let Some(budget) = budget {
+            run = run.with_budget(budget);
+        }
         let (sender, receiver) = tokio::sync::oneshot::channel();
         let job = move || {
             // A panic would end the process from a thread of rayon's; here it ends the query.
@@ -103,7 +115,7 @@ impl Question {
         receiver.await.unwrap_or_else(|_| Err(Error::cancelled()))
     }
 
-    pub(crate) fn selector(&self) -> Result<Box<dyn Selector>> {
+    pub(crate) fn selector(&self) -> Result<Arc<dyn Selector>> {
         self.spec.selector(&self.own)
     }
 

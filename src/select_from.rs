@@ -45,7 +45,7 @@ impl SelectFrom {
     async fn select(&self, gram: &[u8], question: &Question, function: &str) -> Result<Vec<ArrayRef>> {
         let moments = Moments::from_bytes(gram).map_err(|error| named("select_from", error))?;
         let data = move || Ok((Data::Gram(moments.finish()), None, moments.plan().clone()));
-        question.answer(Arc::clone(&self.progress), data).await.map_err(|error| named(function, error))
+        question.answer(Arc::clone(&self.progress), None, data).await.map_err(|error| named(function, error))
     }
 }
 

@@ -41,50 +41,48 @@
 extern crate self as pursuit_udfs;
 
 mod baselines;
-mod common;
+#[doc(hidden)]
+pub mod contract;
 pub mod datum_wise;
 mod error;
-mod math;
-mod models;
-mod moments;
-pub mod options;
-mod pass;
-mod problem;
-mod ranking;
+mod judging;
+mod kernels;
+mod linear;
+mod network;
+mod neural;
+mod predictors;
+mod reading;
 mod registry;
-mod report;
 mod reports;
-mod rows;
 mod run;
 mod sample_problem;
-#[doc(hidden)]
-pub mod selector;
 mod selectors;
-mod split;
+mod settings;
 pub mod testing;
-mod windows;
 
-pub use common::{Common, Nulls, Reading, Shown, Task};
+pub use contract::pass::Pass;
+pub use contract::ranking::{Choice, Ranking};
+pub use contract::report::{Kind as ColumnKind, Report, Values};
+pub use contract::selector::{Decides, Declared, Reads, Selector, Spec, Streaming, Work};
 pub use error::{Error, Kind, Result, did_you_mean, name_list};
-pub use math::tiles::Tiles;
 #[doc(hidden)]
-pub use models::metric::Metric;
-pub use moments::{Gram, Moments};
-pub use options::{Check, Count, OptionSpec, OptionType, Options, Settings, TableShape};
-pub use pass::Pass;
-pub use problem::{
-    Block, Class, Data, DesignColumn, Feature, Label, LabelKind, LeftOut, NO_LEVEL, Numbers, Plan, Problem, Seen, Unit,
-};
-pub use ranking::{Choice, Ranking};
+pub use judging::metric::Metric;
+pub use kernels::tiles::Tiles;
+pub use reading::block::{Block, NO_LEVEL, Numbers};
+pub use reading::moments::{Gram, Moments};
+pub use reading::plan::{Class, Feature, LabelKind, LeftOut, Plan};
+pub use reading::problem::{Labels, Problem, Unit};
+pub use reading::rows::{Coding, Origin, Rows, RowsBuilder};
+pub use reading::split::Split;
+pub use reading::table::{Data, DesignColumn, Label, Seen, Table};
 pub use registry::{reports, selectors};
-pub use report::{Kind as ColumnKind, Report, Values};
-pub use rows::{Coding, Origin, Rows, RowsBuilder};
-pub use run::{Random, Run};
+pub use run::{Budget, Lease, Random, Run};
 pub use sample_problem::{SAMPLE_PROBLEMS, SampleOptions, SampleProblem};
-pub use selector::{Decides, Declared, Labels, Reads, Selector, Spec, Work};
 #[doc(hidden)]
 pub use selectors::neural_greedy_pursuit::ssfn_on_other_rows;
 #[doc(hidden)]
 pub use serde;
 pub use serde_json::Value;
-pub use split::Split;
+pub use settings::common::{Common, Nulls, Reading, Shown, Task};
+pub use settings::options;
+pub use settings::options::{Check, Count, OptionSpec, OptionType, Options, Settings, TableShape};

@@ -9,7 +9,47 @@ use crate::{Error, Result};
 pub struct Run {
     cancelled: Arc<AtomicBool>,
     progress: Option<Arc<Report>>,
+    budget: Option<Arc<dyn Budget>>,
     seed: u64,
+}
+
+/// Where memory is asked for before it is used.
+pub trait Budget: Send + Sync {
+    fn grow(&self, bytes: usize) -> Result<()>;
+
+    fn shrink(&self, bytes: usize);
+}
+
+/// Memory that was granted; it is given back when the lease is dropped.
+#[must_use = "the memory is given back when the lease is dropped"]
+pub struct Lease {
+    budget: Option<Arc<dyn Budget>>,
+    bytes: usize,
+}
+
+impl Lease {
+    /// Asks for more.
+    pub fn grow(&mut self, bytes: usize) -> Result<()> {
+        if let Some(budget) = &self.budget {
+            budget.grow(bytes)?;
+            self.bytes += bytes;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Some(budget) = &self.budget {
+            budget.shrink(self.bytes);
+        }
+    }
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Lease({} bytes)", self.bytes)
+    }
 }
 
 /// Told how many steps are done, of how many, and a word on how it goes.
@@ -34,6 +74,19 @@ impl Run {
     pub fn with_progress(mut self, progress: impl Fn(usize, usize, &str) + Send + Sync + 'static) -> Self {
         self.progress = Some(Arc::new(progress));
         self
+    }
+
+    /// Memory is asked for here; without it there is no limit.
+    pub fn with_budget(mut self, budget: Arc<dyn Budget>) -> Self {
+        self.budget = Some(budget);
+        self
+    }
+
+    /// Asks for memory that grows with rows or columns, before it is allocated. Keep the lease as long as the memory.
+    pub fn reserve(&self, bytes: usize) -> Result<Lease> {
+        let mut lease = Lease { budget: self.budget.clone(), bytes: 0 };
+        lease.grow(bytes)?;
+        Ok(lease)
     }
 
     /// Every selector calls this before each step: it reports progress and honours cancellation.
@@ -134,6 +187,33 @@ mod tests {
         let mean = draws.iter().sum::<f64>() / 20_000.0;
         let variance = draws.iter().map(|x| x * x).sum::<f64>() / 20_000.0;
         assert!(mean.abs() < 0.03 && (variance - 1.0).abs() < 0.05, "{mean} {variance}");
+    }
+
+    struct Limit(std::sync::Mutex<usize>);
+
+    impl Budget for Limit {
+        fn grow(&self, bytes: usize) -> Result<()> {
+            let mut left = self.0.lock().unwrap();
+            *left = left.checked_sub(bytes).ok_or_else(|| Error::limit("too much"))?;
+            Ok(())
+        }
+
+        fn shrink(&self, bytes: usize) {
+            *self.0.lock().unwrap() += bytes;
+        }
+    }
+
+    #[test]
+    fn memory_is_granted_up_to_the_limit_and_given_back() {
+        let limit = Arc::new(Limit(std::sync::Mutex::new(100)));
+        let run = Run::new(0).with_budget(Arc::clone(&limit) as _);
+        let mut first = run.reserve(60).unwrap();
+        assert!(run.reserve(50).is_err());
+        first.grow(40).unwrap();
+        assert!(first.grow(1).is_err());
+        drop(first);
+        assert_eq!(*limit.0.lock().unwrap(), 100);
+        assert!(Run::new(0).reserve(usize::MAX).is_ok(), "without a budget there is no limit");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Tables made up so that the answer is known: the problems of Das et al. (2022), and planted ones.
 
-use crate::options::{one_of, read, show};
+use crate::settings::options::{one_of, read, show};
 use crate::{Check, Error, Random, Result, Run, Settings, Value, did_you_mean, options};
 
 options! {

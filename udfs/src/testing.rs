@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::common::{Common, Task};
-use crate::problem::{Block, Data, Feature, LabelKind, NO_LEVEL, Numbers, Plan};
+use crate::reading::block::{Block, NO_LEVEL, Numbers};
+use crate::reading::plan::{Feature, LabelKind, Plan};
+use crate::reading::table::Data;
+use crate::settings::common::{Common, Task};
 use crate::{Error, Labels, Moments, Problem, Ranking, Result, Rows, RowsBuilder, Run, Selector, Settings, Spec, Value, options};
 
 /// A table in memory, with everything needed to put questions to it.

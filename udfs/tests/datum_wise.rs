@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pursuit_udfs::datum_wise::{Action, Asking, Decision, Detail, Policy};
 use pursuit_udfs::options::{Lists, Pairs};
 use pursuit_udfs::testing::{Column, Table, planted};
-use pursuit_udfs::{Block, Data, Problem, Run, Task};
+use pursuit_udfs::{Block, Problem, Run, Task};
 
 fn problem(table: &Table, label: &[f64]) -> Problem {
     Table { task: Some(Task::Classification), ..table.clone() }.problem_of_rows(label)
@@ -233,7 +233,7 @@ fn values_are_in_the_input_s_units() {
     let (table, label) = mixed();
     let problem = problem(&table, &label);
     let policy = Asking::default().learn(0.01, &problem, &Run::new(1)).unwrap();
-    let Data::Rows(rows) = &problem.data else { unreachable!("rows were asked for") };
+    let rows = problem.rows();
     let mut seen = Vec::new();
     policy.decide_rows(&problem, rows, |_, decision| seen.push((decision.class, decision.units.clone())));
     let raw: Vec<_> = decide(&policy, &table).into_iter().map(|decision| (decision.class, decision.units)).collect();

@@ -64,7 +64,8 @@ fn rows_and_moments_hold_the_same_numbers() {
     for nulls in [Nulls::Mean, Nulls::Indicator, Nulls::Drop] {
         table.common.nulls = nulls;
         let gram = table.moments(&label, 0..label.len()).unwrap().finish();
-        let pursuit_udfs::Data::Rows(rows) = table.problem_of_rows(&label).data else { panic!("asked for rows") };
+        let problem = table.problem_of_rows(&label);
+        let rows = problem.rows();
         assert_eq!((&rows.design, &rows.seen), (&gram.design, &gram.seen));
         let inner = |i: usize, j: usize| rows.columns[i].iter().zip(&rows.columns[j]).map(|(a, b)| a * b).sum::<f64>();
         let d = rows.columns.len();

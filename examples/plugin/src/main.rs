@@ -4,7 +4,7 @@
 
 use datafusion::prelude::SessionContext;
 use pursuit::Engine;
-use pursuit_udfs::{Choice, Data, Error, Problem, Ranking, Reads, Result, Run, Selector, selector};
+use pursuit_udfs::{Choice, Error, Problem, Ranking, Reads, Result, Run, Selector, selector};
 
 selector! {
     /// Spread: the features that vary most, whatever the label.
@@ -26,7 +26,7 @@ impl Selector for Spread {
 
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
         run.step(0, 1)?;
-        let Data::Gram(gram) = &problem.data else { return Err(Error::call("set reads => 'moments'")) };
+        let Some(gram) = problem.gram() else { return Err(Error::call("set reads => 'moments'")) };
         let d = gram.design.len();
         let spread = |unit: usize| problem.units[unit].columns.iter().map(|j| gram.matrix[j * d + j]).sum::<f64>() / gram.weight;
         let mut units: Vec<(usize, f64)> = (0..problem.units.len()).map(|unit| (unit, spread(unit))).collect();

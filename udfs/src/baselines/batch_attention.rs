@@ -1,7 +1,7 @@
-use crate::models::attender::Attender;
-use crate::models::ground::{self, Ground, ranked, train_throughout};
-use crate::models::mlp::Gate;
-use crate::models::training::Training;
+use crate::network::mlp::Gate;
+use crate::network::training::Training;
+use crate::neural::row_attention::RowAttention;
+use crate::neural::workbench::{self, Workbench, ranked, train_throughout};
 use crate::{Problem, Ranking, Reads, Result, Run, Selector, selector};
 
 selector! {
@@ -33,27 +33,27 @@ impl Selector for BatchAttention {
     }
 
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
-        ground::select(problem, &self.training, run, |ground, most| self.order(ground, most))
+        workbench::select(problem, &self.training, run, |bench, most| self.order(bench, most))
     }
 }
 
 impl BatchAttention {
-    fn order(&self, ground: &mut Ground<'_>, most: usize) -> Result<Vec<(usize, f64)>> {
-        let mut attender = Attender::new(ground);
-        let (candidates, inputs) = (ground.candidates.len(), ground.candidates.columns.len());
+    fn order(&self, bench: &mut Workbench<'_>, most: usize) -> Result<Vec<(usize, f64)>> {
+        let mut attender = RowAttention::new(bench);
+        let (candidates, inputs) = (bench.candidates.len(), bench.candidates.columns.len());
         let (mut mask, mut slopes) = (vec![0.0; inputs], vec![0.0; candidates]);
-        train_throughout(ground, most, |ground| {
-            let trainer = &mut ground.trainer;
+        train_throughout(bench, most, |bench| {
+            let trainer = &mut bench.trainer;
             trainer.draw();
             let shares = attender.attend(&trainer.samples, trainer.rows());
             let factors: Vec<f32> = shares.iter().map(|share| *share as f32).collect();
-            ground.candidates.spread(&factors, &mut mask);
+            bench.candidates.spread(&factors, &mut mask);
             trainer.train(Gate { mask: Some(&mask), decay: None }, self.training.learning_rate)?;
-            ground.candidates.gather(trainer.batch.slopes(), &mut slopes);
+            bench.candidates.gather(trainer.batch.slopes(), &mut slopes);
             attender.learn(&trainer.samples, &shares, &slopes, self.training.learning_rate);
             Ok(())
         })?;
-        let shares = attender.attend_all(&ground.trainer.samples);
-        Ok(ranked(ground, &shares, most))
+        let shares = attender.attend_all(&bench.trainer.samples);
+        Ok(ranked(bench, &shares, most))
     }
 }

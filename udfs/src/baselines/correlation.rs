@@ -1,5 +1,5 @@
-use crate::math::products::Products;
-use crate::math::pursuit::{Pursuit, explain};
+use crate::linear::products::Products;
+use crate::linear::pursuit::{Pursuit, explain};
 use crate::{Problem, Ranking, Reads, Result, Run, Selector, selector};
 
 selector! {

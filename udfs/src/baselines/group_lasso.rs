@@ -1,6 +1,6 @@
-use crate::models::ground::{self, Ground, ranked, train_throughout};
-use crate::models::penalty::Penalized;
-use crate::models::training::Training;
+use crate::network::training::Training;
+use crate::neural::group_penalty::Penalized;
+use crate::neural::workbench::{self, Workbench, ranked, train_throughout};
 use crate::{Check, Problem, Ranking, Reads, Result, Run, Selector, selector};
 
 selector! {
@@ -32,15 +32,15 @@ impl Selector for GroupLasso {
     }
 
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
-        ground::select(problem, &self.training, run, |ground, most| self.order(ground, most))
+        workbench::select(problem, &self.training, run, |bench, most| self.order(bench, most))
     }
 }
 
 impl GroupLasso {
-    fn order(&self, ground: &mut Ground<'_>, most: usize) -> Result<Vec<(usize, f64)>> {
-        let mut penalized = Penalized::new(ground, self.penalty);
-        train_throughout(ground, most, |ground| penalized.step(ground))?;
-        let lengths = penalized.lengths(ground);
-        Ok(ranked(ground, &lengths, most))
+    fn order(&self, bench: &mut Workbench<'_>, most: usize) -> Result<Vec<(usize, f64)>> {
+        let mut penalized = Penalized::new(bench, self.penalty);
+        train_throughout(bench, most, |bench| penalized.step(bench))?;
+        let lengths = penalized.lengths(bench);
+        Ok(ranked(bench, &lengths, most))
     }
 }

@@ -1,6 +1,6 @@
-use crate::math::lars::{Change, Knot, path};
-use crate::math::products::Products;
-use crate::math::pursuit::{PATIENCE, Pursuit, explain};
+use crate::linear::lars::{Change, Knot, path};
+use crate::linear::products::Products;
+use crate::linear::pursuit::{PATIENCE, Pursuit, explain};
 use crate::{Choice, Problem, Ranking, Reads, Result, Run, Selector, selector};
 
 selector! {
@@ -186,7 +186,7 @@ fn units(products: &Products, columns: &[usize]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Count;
+    use crate::settings::options::Count;
     use crate::testing::{Table, planted};
 
     /// Copies of features enter and are turned away again; they must not count.

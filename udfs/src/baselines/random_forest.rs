@@ -7,7 +7,7 @@ use smartcore::linalg::basic::matrix::DenseMatrix;
 use smartcore::tree::decision_tree_classifier::{DecisionTreeClassifier, DecisionTreeClassifierParameters};
 use smartcore::tree::decision_tree_regressor::{DecisionTreeRegressor, DecisionTreeRegressorParameters};
 
-use crate::{Check, Choice, Data, Error, Label, Problem, Random, Ranking, Reads, Result, Rows, Run, Selector, selector};
+use crate::{Check, Choice, Error, Label, Problem, Random, Ranking, Reads, Result, Rows, Run, Selector, selector};
 
 selector! {
     /// Random forest importance.
@@ -44,7 +44,7 @@ impl Selector for RandomForest {
     }
 
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
-        let Data::Rows(rows) = &problem.data else { unreachable!("declared to read rows") };
+        let rows = problem.rows();
         let columns = distinct(rows);
         if columns.is_empty() {
             return Ok(Ranking::default());

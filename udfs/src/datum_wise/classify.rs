@@ -5,8 +5,9 @@ use crate::datum_wise::decisions::{Decisions, Detail};
 use crate::datum_wise::policy::{Decision, Policy};
 use crate::datum_wise::rounds::Rounds;
 use crate::datum_wise::walk::Walk;
-use crate::problem::{Block, Feature};
-use crate::rows::Coding;
+use crate::reading::block::Block;
+use crate::reading::plan::Feature;
+use crate::reading::rows::Coding;
 use crate::{Result, Run};
 
 impl Policy {

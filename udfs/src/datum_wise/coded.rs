@@ -1,6 +1,6 @@
 use crate::datum_wise::policy::{Policy, PolicyColumn};
-use crate::problem::{Block, NO_LEVEL, Numbers, is_value};
-use crate::rows::Coding;
+use crate::reading::block::{Block, NO_LEVEL, Numbers, is_value};
+use crate::reading::rows::Coding;
 
 /// Rows that are coded together.
 pub(crate) const BLOCK: usize = 256;

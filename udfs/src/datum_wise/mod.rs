@@ -33,7 +33,7 @@ impl Policy {
     pub fn decide_rows(&self, problem: &Problem, rows: &Rows, mut receive: impl FnMut(usize, &Decision)) {
         let find = |column: &PolicyColumn| {
             let fits = |at: &usize| {
-                problem.features[rows.design[*at].feature] == column.feature && rows.origins[*at].coding == column.coding
+                problem.features()[rows.design[*at].feature] == column.feature && rows.origins[*at].coding == column.coding
             };
             (0..rows.design.len()).find(fits).expect("the policy was trained on these columns")
         };
@@ -87,7 +87,7 @@ fn policy(
     };
     let column = |(column, _): &(usize, f64)| {
         let origin = &rows.origins[*column];
-        let feature = problem.features[rows.design[*column].feature].clone();
+        let feature = problem.features()[rows.design[*column].feature].clone();
         PolicyColumn { feature, coding: origin.coding.clone(), mean: origin.mean }
     };
     let units = sample.unit_of.iter().zip(&sample.units).map(unit).collect();

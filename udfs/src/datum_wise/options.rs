@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
 use crate::datum_wise::{Discount, Neighbours, Policy, Relation, Rewards, Training, learn};
-use crate::options::{Lists, Pairs, unknown_names};
-use crate::{Check, Data, Error, Label, Problem, Result, Rows, Run, options};
+use crate::settings::options::{Lists, Pairs, unknown_names};
+use crate::{Check, Error, Label, Problem, Result, Rows, Run, options};
 
 options! {
     /// What asking and predicting cost, and how a policy is trained: the options of every datum-wise function.
@@ -41,7 +41,7 @@ options! {
 impl Asking {
     /// Trains the policy that these options describe, at a price of `lambda` for each feature.
     pub fn learn(&self, lambda: f64, problem: &Problem, run: &Run) -> Result<Policy> {
-        let Data::Rows(rows) = &problem.data else { unreachable!("declared to read rows") };
+        let rows = problem.rows();
         self.learn_on(lambda, problem, rows, run)
     }
 
@@ -154,7 +154,7 @@ impl Names<'_> {
 
     /// Units with pixels that touch, also at a corner.
     fn touching(&self, image: &[usize]) -> Result<Vec<Vec<u64>>> {
-        let features = self.problem.features.len();
+        let features = self.problem.features().len();
         let [height, width] = *image else {
             return Err(Error::call(format!("`image` must be two numbers, height and width; got {}", image.len())));
         };

@@ -5,8 +5,8 @@ use crate::datum_wise::policy::Weights;
 use crate::datum_wise::rewards::{has, words};
 use crate::datum_wise::states::States;
 use crate::datum_wise::train::{FOLDS, Fitted, Learner};
-use crate::math::strips::Strips;
-use crate::math::tiles::Tiles;
+use crate::kernels::blocked_cholesky::BlockedCholesky;
+use crate::kernels::tiles::Tiles;
 
 /// The weights of one action.
 type Solution = Vec<f64>;
@@ -161,7 +161,7 @@ fn solve(inputs: usize, outputs: usize, ridge: f64, sum: impl Fn(usize, usize) -
     if weight <= 0.0 {
         return vec![vec![0.0; inputs]; outputs];
     }
-    let mut strips = Strips::default();
+    let mut strips = BlockedCholesky::default();
     strips.clear(inputs, outputs);
     for i in 0..inputs {
         strips.set(i, i, sum(i, i) + if i > 0 { ridge * weight } else { 0.0 });

@@ -2,7 +2,7 @@ use crate::datum_wise::coded::{BLOCK, Coded};
 use crate::datum_wise::decisions::{Decisions, Detail};
 use crate::datum_wise::policy::Policy;
 use crate::datum_wise::walk::starts;
-use crate::math::gemm::vectorized;
+use crate::kernels::gemm::vectorized;
 
 const LANES: usize = 4;
 
@@ -240,8 +240,8 @@ mod tests {
     use crate::datum_wise::policy::{Decision, PolicyColumn, PolicyUnit, Weights};
     use crate::datum_wise::rewards::Rewards;
     use crate::datum_wise::walk::Walk;
-    use crate::problem::Block;
-    use crate::rows::Coding;
+    use crate::reading::block::Block;
+    use crate::reading::rows::Coding;
 
     #[test]
     fn scores_that_are_no_numbers_end_in_a_prediction() {

@@ -1,9 +1,9 @@
 use std::ops::Range;
 
+use crate::contract::report::Kind;
 use crate::datum_wise::rewards::{Bits, has, insert, words};
 use crate::datum_wise::{Discount, Neighbours, Policy, PolicyColumn, PolicyUnit, Relation, Rewards, Weights};
-use crate::report::Kind;
-use crate::rows::Coding;
+use crate::reading::rows::Coding;
 use crate::{Error, Result};
 
 /// The columns of a policy's table. Actions are numbered, classes first, then features; `action` is the name of one. So that a table can be in

@@ -1,6 +1,6 @@
 use crate::datum_wise::policy::Action;
 use crate::datum_wise::rewards::{Bits, Rewards, insert, words};
-use crate::math::gemm::vectorized;
+use crate::kernels::gemm::vectorized;
 
 /// A row on its way: what is known of it, and what its actions are worth.
 #[derive(Debug, Default, Clone)]

@@ -1,5 +1,5 @@
+use crate::contract::selector::{Decides, Work};
 use crate::datum_wise::Asking;
-use crate::selector::{Decides, Work};
 use crate::{Check, Declared, Labels, Options, Result, Settings, Spec, options};
 
 options! {
@@ -72,6 +72,6 @@ fn common() -> Spec {
 }
 
 fn build(settings: &Settings, shows_steps: bool) -> Result<Work> {
-    let classify: DatumWiseClassify = crate::options::read(settings)?;
+    let classify: DatumWiseClassify = crate::settings::options::read(settings)?;
     Ok(Work::Decide(Decides { key: classify.key, shows_steps }))
 }

@@ -1,6 +1,6 @@
+use crate::contract::report::{Kind, Report, Values};
 use crate::datum_wise::{Asking, Policy};
-use crate::report::{Kind, Report, Values};
-use crate::{Check, Data, Problem, Result, Rows, Run, Split, report};
+use crate::{Check, Problem, Result, Rows, Run, Split, report};
 
 report! {
     /// Accuracy against sparsity of a datum-wise sparse classifier.
@@ -33,15 +33,14 @@ impl Report for DatumWiseCurve {
     }
 
     fn report(&self, problem: &Problem, run: &Run) -> Result<Vec<Values>> {
-        let Data::Rows(rows) = &problem.data else { unreachable!("reports read rows") };
-        let parts = match &problem.held_out {
-            Some(_) => None,
-            None => Some(self.parts(rows, run)),
-        };
-        let (train, test) = match (&parts, &problem.held_out) {
-            (Some((train, test)), _) => (train, test),
-            (None, Some(test)) => (rows, test),
-            (None, None) => unreachable!("one or the other is there"),
+        let rows = problem.rows();
+        let parts;
+        let (train, test) = match &problem.held_out {
+            Some(test) => (rows, &**test),
+            None => {
+                parts = self.parts(rows, run);
+                (&parts.0, &parts.1)
+            }
         };
         let points: Vec<Point> = self
             .lambda

@@ -1,5 +1,5 @@
+use crate::contract::report::{Kind, Report, Values};
 use crate::datum_wise::{Asking, POLICY_COLUMNS, Policy};
-use crate::report::{Kind, Report, Values};
 use crate::{Check, Problem, Result, Run, report};
 
 report! {

@@ -1,11 +1,11 @@
 use rayon::prelude::*;
 
-use crate::models::judge::{self, Verdict};
-use crate::models::linear;
-use crate::models::samples::Inputs;
-use crate::models::training::Training;
-use crate::report::{Kind, Report, Values};
-use crate::{Check, Data, Error, Label, Problem, Result, Run, Split, choice, report};
+use crate::contract::report::{Kind, Report, Values};
+use crate::judging::judge::{self, Verdict};
+use crate::network::samples::Inputs;
+use crate::network::training::Training;
+use crate::predictors::linear;
+use crate::{Check, Error, Label, Problem, Result, Run, Split, choice, report};
 
 choice! {
     /// What predicts the label.
@@ -81,7 +81,7 @@ impl Report for Evaluate {
 impl Evaluate {
     /// For each seed the verdicts on the rows judged by and on those learnt from.
     fn verdicts(&self, problem: &Problem, run: &Run) -> Result<Vec<Vec<Verdict>>> {
-        let Data::Rows(rows) = &problem.data else { unreachable!("reports read rows") };
+        let rows = problem.rows();
         if self.model == Model::Logistic && problem.label == Label::Numbers {
             return Err(Error::data(
                 "model => 'logistic' predicts classes, and the label is a number; use model => 'linear' or 'mlp'",

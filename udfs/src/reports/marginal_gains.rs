@@ -1,11 +1,11 @@
 use rayon::prelude::*;
 
-use crate::models::candidates::Candidates;
-use crate::models::judge::{self, Verdict};
-use crate::models::samples::Inputs;
-use crate::models::training::Training;
-use crate::report::{Kind, Report, Values};
-use crate::{Data, Error, Problem, Result, Run, Split, report};
+use crate::contract::report::{Kind, Report, Values};
+use crate::judging::judge::{self, Verdict};
+use crate::network::samples::Inputs;
+use crate::network::training::Training;
+use crate::neural::candidates::Candidates;
+use crate::{Error, Problem, Result, Run, Split, report};
 
 report! {
     /// What each feature would add to a given set.
@@ -34,7 +34,7 @@ impl Report for MarginalGains {
     }
 
     fn report(&self, problem: &Problem, run: &Run) -> Result<Vec<Values>> {
-        let Data::Rows(rows) = &problem.data else { unreachable!("reports read rows") };
+        let rows = problem.rows();
         if problem.held_out.as_ref().map_or(rows.rows() < 10, |test| test.rows() == 0) {
             return Err(Error::data("too few rows to judge by; give a larger table, or one as `test`"));
         }
@@ -47,7 +47,7 @@ impl Report for MarginalGains {
                 true => {
                     Error::data(format!("`given` names `{wanted}`, which is constant or repeats another feature; leave it out"))
                 }
-                false => crate::options::unknown_names("given", wanted, &units),
+                false => crate::settings::options::unknown_names("given", wanted, &units),
             })
         };
         let given = self.given.iter().map(find).collect::<Result<Vec<usize>>>()?;

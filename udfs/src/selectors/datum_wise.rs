@@ -1,5 +1,5 @@
 use crate::datum_wise::{Asking, Decision, Policy};
-use crate::{Check, Choice, Data, Problem, Ranking, Reads, Result, Run, Selector, selector};
+use crate::{Check, Choice, Problem, Ranking, Reads, Result, Run, Selector, selector};
 
 selector! {
     /// Datum-wise sparse classification.
@@ -40,7 +40,7 @@ impl Selector for DatumWise {
 
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
         let policy = self.asking.learn(self.lambda, problem, run)?;
-        let Data::Rows(rows) = &problem.data else { unreachable!("declared to read rows") };
+        let rows = problem.rows();
         let mut usage = Usage::new(&policy);
         policy.decide_rows(problem, rows, |row, decision| {
             usage.add(decision, rows.weights.get(row).copied().unwrap_or(1.0));

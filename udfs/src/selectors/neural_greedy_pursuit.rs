@@ -1,18 +1,20 @@
 use std::collections::BTreeMap;
 
-use crate::models::Predictor;
-use crate::models::cnn::{Convolutional, SIDE_MIN};
-use crate::models::folds::{FEW_ROWS, Folds, Holding};
-use crate::models::greedy::{Named, Pursuit};
-use crate::models::logistic::Logistic;
-use crate::models::metric::{Criterion, Metric, Tally};
-use crate::models::readout::Readout;
-use crate::models::refit::Refit;
-use crate::models::smart::Smart;
-use crate::models::ssfn::Ssfn;
-use crate::models::trained::Trained;
-use crate::windows::{check_pixels, two_numbers, windows};
-use crate::{Check, Data, Error, Problem, Ranking, Reads, Result, Run, Selector, choice, selector};
+mod greedy;
+
+use crate::judging::folds::{FEW_ROWS, Folds, Holding};
+use crate::judging::metric::{Criterion, Metric, Tally};
+use crate::predictors::Predictor;
+use crate::predictors::cnn::{Convolutional, SIDE_MIN};
+use crate::predictors::logistic::Logistic;
+use crate::predictors::mlp::MlpLearner;
+use crate::predictors::readout::Readout;
+use crate::predictors::refit::Refit;
+use crate::predictors::smartcore::Smartcore;
+use crate::predictors::ssfn::Ssfn;
+use crate::reading::windows::{check_pixels, two_numbers, windows};
+use crate::selectors::neural_greedy_pursuit::greedy::{Named, Pursuit};
+use crate::{Check, Error, Problem, Ranking, Reads, Result, Run, Selector, choice, selector};
 
 choice! {
     /// What is trained.
@@ -221,7 +223,7 @@ impl NeuralGreedyPursuit {
 
     /// What cnn must know beside the folds: which column is which pixel.
     fn cnn(&self, problem: &Problem) -> Result<Convolutional> {
-        let Data::Rows(rows) = &problem.data else { unreachable!("declared to read rows") };
+        let rows = problem.rows();
         let (height, width) = self.sides()?;
         check_pixels(height, width, problem.units.iter().map(|unit| unit.features.len()).sum())?;
         if let Some(unit) = problem.units.iter().find(|unit| unit.columns.iter().any(|column| !rows.design[*column].is_number)) {
@@ -240,13 +242,13 @@ impl NeuralGreedyPursuit {
             match predictor {
                 Predicting::Ssfn => Box::new(Ssfn::new(folds, self.neurons, self.readout, self.ridge, run)),
                 Predicting::Linear => Box::new(Ssfn::linear(folds, run)),
-                Predicting::Mlp => Box::new(Refit::new(folds, Trained::new(self.hidden.clone(), self.epochs))),
+                Predicting::Mlp => Box::new(Refit::new(folds, MlpLearner::new(self.hidden.clone(), self.epochs))),
                 Predicting::Cnn => Box::new(Refit::new(folds, cnn.clone().expect("it was made, because it is on the list"))),
                 Predicting::Logistic => Box::new(Refit::new(folds, Logistic)),
-                Predicting::Knn => Box::new(Refit::new(folds, Smart::Knn { neighbors: self.neighbors })),
-                Predicting::Svm => Box::new(Refit::new(folds, Smart::Svm)),
-                Predicting::Forest => Box::new(Refit::new(folds, Smart::Forest { trees: self.trees, seed })),
-                Predicting::Tree => Box::new(Refit::new(folds, Smart::Tree)),
+                Predicting::Knn => Box::new(Refit::new(folds, Smartcore::Knn { neighbors: self.neighbors })),
+                Predicting::Svm => Box::new(Refit::new(folds, Smartcore::Svm)),
+                Predicting::Forest => Box::new(Refit::new(folds, Smartcore::Forest { trees: self.trees, seed })),
+                Predicting::Tree => Box::new(Refit::new(folds, Smartcore::Tree)),
             }
         };
         self.predictor.iter().map(|predictor| (word(*predictor).trim_matches('\'').to_string(), make(predictor))).collect()

@@ -1,11 +1,11 @@
 mod logistic;
 mod neural;
 
-use crate::math::argmax;
-use crate::math::products::Products;
-use crate::math::pursuit::{Pursuit, pursue};
-use crate::models::ground;
-use crate::models::training::Training;
+use crate::kernels::argmax;
+use crate::linear::products::Products;
+use crate::linear::pursuit::{Pursuit, pursue};
+use crate::network::training::Training;
+use crate::neural::workbench;
 use crate::{Check, Problem, Ranking, Reads, Result, Run, Selector, choice, selector};
 
 choice! {
@@ -82,7 +82,7 @@ impl Selector for Omp {
         match self.model {
             Model::Linear => self.select_linear(problem, run),
             Model::Logistic => logistic::select(problem, run),
-            Model::Mlp => ground::select(problem, &self.training, run, neural::order),
+            Model::Mlp => workbench::select(problem, &self.training, run, neural::order),
         }
     }
 }

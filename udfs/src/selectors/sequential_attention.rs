@@ -3,11 +3,11 @@ mod backward;
 mod forward;
 mod linear;
 mod one_pass;
-mod relay;
+mod pipeline;
 
-use crate::models::ground;
-use crate::models::training::Training;
-use crate::{Check, Error, Pass, Plan, Problem, Ranking, Reads, Result, Run, Selector, choice, selector};
+use crate::network::training::Training;
+use crate::neural::workbench;
+use crate::{Check, Error, Pass, Plan, Problem, Ranking, Reads, Result, Run, Selector, Streaming, choice, selector};
 use attention::Mask;
 
 choice! {
@@ -116,6 +116,22 @@ impl Selector for SequentialAttention {
         }
     }
 
+    fn streaming(&self) -> Option<&dyn Streaming> {
+        matches!(self.reads(), Reads::Pass(_)).then_some(self)
+    }
+
+    fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
+        match self.model {
+            Model::Linear => linear::select(self.closeness, problem, run),
+            Model::Mlp => workbench::select(problem, &self.training, run, |bench, most| match self.direction {
+                Direction::Forward => forward::order(self, bench, most),
+                Direction::Backward => backward::order(bench, most),
+            }),
+        }
+    }
+}
+
+impl Streaming for SequentialAttention {
     fn begin(&self, problem: &Problem, plan: &Plan, rows: u64, run: &Run) -> Result<Box<dyn Pass>> {
         if self.direction == Direction::Backward {
             return Err(Error::call("`direction` must be 'forward' with passes => 'one', got 'backward'"));
@@ -124,15 +140,5 @@ impl Selector for SequentialAttention {
             return Err(Error::call("`validation` and `epochs` need rows that are kept; leave them out with passes => 'one'"));
         }
         Ok(Box::new(one_pass::OnePass::new(self, problem, plan, rows, run)?))
-    }
-
-    fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
-        match self.model {
-            Model::Linear => linear::select(self.closeness, problem, run),
-            Model::Mlp => ground::select(problem, &self.training, run, |ground, most| match self.direction {
-                Direction::Forward => forward::order(self, ground, most),
-                Direction::Backward => backward::order(ground, most),
-            }),
-        }
     }
 }

@@ -1,11 +1,11 @@
-use crate::math::TIE;
-use crate::math::argmax;
-use crate::math::nnls::nonnegative;
-use crate::math::products::Products;
-use crate::math::pursuit::{Pursuit, pursue};
-use crate::models::ground::{self, Ground};
-use crate::models::penalty::Penalized;
-use crate::models::training::{Schedule, Training};
+use crate::kernels::TIE;
+use crate::kernels::argmax;
+use crate::linear::nnls::nonnegative;
+use crate::linear::products::Products;
+use crate::linear::pursuit::{Pursuit, pursue};
+use crate::network::training::{Schedule, Training};
+use crate::neural::group_penalty::Penalized;
+use crate::neural::workbench::{self, Workbench};
 use crate::{Check, Problem, Ranking, Reads, Result, Run, Selector, choice, selector};
 
 choice! {
@@ -65,7 +65,7 @@ impl Selector for SequentialLasso {
 
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
         if self.model == Model::Mlp {
-            return ground::select(problem, &self.training, run, |ground, most| neural_order(self.penalty, ground, most));
+            return workbench::select(problem, &self.training, run, |bench, most| neural_order(self.penalty, bench, most));
         }
         let products = Products::new(problem);
         pursue(
@@ -131,18 +131,18 @@ fn steepest_direction(pursuit: &Pursuit<'_>, unit: usize) -> Vec<(usize, f64)> {
 const WARMUP: f64 = 0.1;
 
 /// The longest weights at the end of each round; who is chosen is free of the penalty from then on.
-fn neural_order(penalty: f64, ground: &mut Ground<'_>, most: usize) -> Result<Vec<(usize, f64)>> {
-    let rounds = most.saturating_sub(ground.forced.len());
-    let schedule = Schedule::new(ground.training, ground.trainer.pass_rows(), rounds, WARMUP);
-    let mut penalized = Penalized::new(ground, penalty);
-    let mut order: Vec<(usize, f64)> = ground.forced.iter().map(|candidate| (*candidate, 1.0)).collect();
+fn neural_order(penalty: f64, bench: &mut Workbench<'_>, most: usize) -> Result<Vec<(usize, f64)>> {
+    let rounds = most.saturating_sub(bench.forced.len());
+    let schedule = Schedule::new(bench.training, bench.trainer.pass_rows(), rounds, WARMUP);
+    let mut penalized = Penalized::new(bench, penalty);
+    let mut order: Vec<(usize, f64)> = bench.forced.iter().map(|candidate| (*candidate, 1.0)).collect();
     for round in 0..rounds {
-        ground.run.step_with(round, rounds, || ground.trainer.note())?;
+        bench.run.step_with(round, rounds, || bench.trainer.note())?;
         let warm = if round == 0 { schedule.warm } else { 0 };
         for _ in 0..warm + schedule.round(round) {
-            penalized.step(ground)?;
+            penalized.step(bench)?;
         }
-        let lengths = penalized.lengths(ground);
+        let lengths = penalized.lengths(bench);
         let open = lengths.iter().zip(&penalized.is_free).map(|(length, is_free)| (!is_free).then_some(*length));
         let total: f64 = lengths.iter().sum::<f64>().max(f64::MIN_POSITIVE);
         let Some((candidate, length)) = argmax(open) else { break };

@@ -2,11 +2,11 @@
 
 use rayon::prelude::*;
 
-use crate::math::argmax;
-use crate::math::logistic::{Examples, SLIGHT};
-use crate::models::candidates::Candidates;
-use crate::models::ground::explain_order;
-use crate::{Data, Error, Label, Problem, Ranking, Result, Rows, Run};
+use crate::kernels::argmax;
+use crate::linear::logistic::{Examples, SLIGHT};
+use crate::neural::candidates::Candidates;
+use crate::neural::workbench::explain_order;
+use crate::{Error, Label, Problem, Ranking, Result, Rows, Run};
 
 /// Relative accuracy of the coefficients: who is next does not hang on the last digits.
 const ACCURACY: f64 = 1e-3;
@@ -14,7 +14,7 @@ const ACCURACY: f64 = 1e-3;
 const PATIENCE: usize = 5;
 
 pub(super) fn select(problem: &Problem, run: &Run) -> Result<Ranking> {
-    let Data::Rows(rows) = &problem.data else { unreachable!("this model reads rows") };
+    let rows = problem.rows();
     let Label::Classes(classes) = &problem.label else {
         return Err(Error::data(
             "model => 'logistic' predicts classes, and the label is a number; use model => 'linear' or 'mlp'",

@@ -3,38 +3,38 @@
 //! Where we depart from the authors' program: the gradient is taken over many rows and not over one batch, and before anything is
 //! chosen, when no ReLU is active and every gradient is 0, the linear score decides. Together they make a weak method a good one.
 
-use crate::math::argmax;
-use crate::math::products::Products;
-use crate::math::pursuit::Pursuit;
-use crate::models::ground::Ground;
-use crate::models::mlp::Gate;
-use crate::models::training::Schedule;
+use crate::kernels::argmax;
+use crate::linear::products::Products;
+use crate::linear::pursuit::Pursuit;
+use crate::network::mlp::Gate;
+use crate::network::training::Schedule;
+use crate::neural::workbench::Workbench;
 use crate::{Problem, Result};
 
 /// Rows over which the gradient is taken.
 const ROWS_MAX: usize = 8192;
 
-pub(super) fn order(ground: &mut Ground<'_>, most: usize) -> Result<Vec<(usize, f64)>> {
+pub(super) fn order(bench: &mut Workbench<'_>, most: usize) -> Result<Vec<(usize, f64)>> {
     let rounds = most.saturating_sub(1);
-    let schedule = Schedule::new(ground.training, ground.trainer.pass_rows(), rounds, 0.0);
-    let candidates = ground.candidates.len();
-    let (mut mask, mut of_inputs) = (vec![0.0; candidates], vec![0.0; ground.candidates.columns.len()]);
-    let sample = ground.trainer.samples.some(ROWS_MAX, &mut ground.run.random("omp rows", 0));
+    let schedule = Schedule::new(bench.training, bench.trainer.pass_rows(), rounds, 0.0);
+    let candidates = bench.candidates.len();
+    let (mut mask, mut of_inputs) = (vec![0.0; candidates], vec![0.0; bench.candidates.columns.len()]);
+    let sample = bench.trainer.samples.some(ROWS_MAX, &mut bench.run.random("omp rows", 0));
     let mut order: Vec<(usize, f64)> = Vec::new();
     while order.len() < most {
-        ground.run.step_with(order.len(), most, || ground.trainer.note())?;
+        bench.run.step_with(order.len(), most, || bench.trainer.note())?;
         let scores = if order.is_empty() {
-            linear_scores(ground.problem, &ground.candidates.units)
+            linear_scores(bench.problem, &bench.candidates.units)
         } else {
             for _ in 0..schedule.round(order.len() - 1) {
-                ground.trainer.step(Gate { mask: Some(&of_inputs), decay: None }, ground.training.learning_rate)?;
+                bench.trainer.step(Gate { mask: Some(&of_inputs), decay: None }, bench.training.learning_rate)?;
             }
-            let trainer = &mut ground.trainer;
-            let slopes = trainer.mlp.input_slopes(&sample, &of_inputs, &mut trainer.batch, ground.run)?;
+            let trainer = &mut bench.trainer;
+            let slopes = trainer.mlp.input_slopes(&sample, &of_inputs, &mut trainer.batch, bench.run)?;
             let of_unit = |inputs: &std::ops::Range<usize>| slopes[inputs.clone()].iter().map(|s| s * s).sum::<f64>().sqrt();
-            ground.candidates.inputs.iter().map(of_unit).collect()
+            bench.candidates.inputs.iter().map(of_unit).collect()
         };
-        let (candidate, score) = match ground.forced.get(order.len()) {
+        let (candidate, score) = match bench.forced.get(order.len()) {
             Some(candidate) => (*candidate, scores[*candidate]),
             None => {
                 let open = (0..candidates).map(|at| (mask[at] == 0.0).then(|| scores[at]));
@@ -43,7 +43,7 @@ pub(super) fn order(ground: &mut Ground<'_>, most: usize) -> Result<Vec<(usize, 
             }
         };
         mask[candidate] = 1.0;
-        ground.candidates.spread(&mask, &mut of_inputs);
+        bench.candidates.spread(&mask, &mut of_inputs);
         order.push((candidate, score));
     }
     Ok(order)

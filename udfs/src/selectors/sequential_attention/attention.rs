@@ -1,9 +1,9 @@
 //! Attention weights and the masks they make.
 
 use crate::choice;
-use crate::math::gemm::{LANES, vectorized};
-use crate::models::adam::{Rate, adam};
-use crate::models::losses::exp;
+use crate::kernels::gemm::{LANES, vectorized};
+use crate::network::adam::{Rate, adam};
+use crate::network::losses::exp;
 
 choice! {
     /// How attention weights become factors of the features.

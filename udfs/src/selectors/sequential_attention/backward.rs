@@ -1,9 +1,9 @@
 //! Backward elimination: the direction that SequentialAttention++ takes.
 
 use crate::Result;
-use crate::models::ground::{Ground, lengths};
-use crate::models::mlp::Gate;
-use crate::models::training::Schedule;
+use crate::network::mlp::Gate;
+use crate::network::training::Schedule;
+use crate::neural::workbench::{Workbench, lengths};
 
 /// Share of the training before the first features go.
 const START: f64 = 0.2;
@@ -22,8 +22,8 @@ const MEMORY: f64 = 0.99;
 /// The importance of a feature is the length of its weights times the root of its slope, the derivative of the loss by its mask, in the
 /// root mean square of the last batches: weights may be long and matter little. On MNIST that is 0.4 points better than the length alone.
 /// Two to four networks that decide together were no better, nor was the loss that leaving a feature out costs as its importance.
-pub(super) fn order(ground: &mut Ground<'_>, most: usize) -> Result<Vec<(usize, f64)>> {
-    let Ground { candidates, trainer, training, forced, run, .. } = ground;
+pub(super) fn order(bench: &mut Workbench<'_>, most: usize) -> Result<Vec<(usize, f64)>> {
+    let Workbench { candidates, trainer, training, forced, run, .. } = bench;
     let sizes = sizes(candidates.len(), most);
     let rounds = sizes.len() + 1;
     let steps = training.steps(trainer.pass_rows(), (LENGTH * rounds as f64) as usize);

@@ -3,13 +3,13 @@
 use super::SequentialAttention;
 use super::attention::Attention;
 use crate::Result;
-use crate::models::ground::Ground;
-use crate::models::mlp::Gate;
-use crate::models::training::Schedule;
+use crate::network::mlp::Gate;
+use crate::network::training::Schedule;
+use crate::neural::workbench::Workbench;
 
 /// The first `most` candidates in the order in which attention chooses them, with the attention that each had.
-pub(super) fn order(options: &SequentialAttention, ground: &mut Ground<'_>, most: usize) -> Result<Vec<(usize, f64)>> {
-    let Ground { candidates, trainer, training, forced, run, .. } = ground;
+pub(super) fn order(options: &SequentialAttention, bench: &mut Workbench<'_>, most: usize) -> Result<Vec<(usize, f64)>> {
+    let Workbench { candidates, trainer, training, forced, run, .. } = bench;
     let attention_rate = options.attention_rate();
     let mut order: Vec<(usize, f64)> = forced.iter().map(|candidate| (*candidate, 1.0)).collect();
     let mut attention = Attention::new(options.mask, candidates.len());

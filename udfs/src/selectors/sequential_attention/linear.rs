@@ -1,8 +1,8 @@
 //! The regularised linear form, solved by alternation.
 
-use crate::math::cholesky::Cholesky;
-use crate::math::products::Products;
-use crate::math::pursuit::{Pursuit, pursue};
+use crate::kernels::cholesky::Cholesky;
+use crate::linear::products::Products;
+use crate::linear::pursuit::{Pursuit, pursue};
 use crate::{Problem, Ranking, Result, Run};
 
 pub(super) fn select(closeness: f64, problem: &Problem, run: &Run) -> Result<Ranking> {

@@ -7,19 +7,17 @@ use std::collections::BTreeMap;
 
 use super::SequentialAttention;
 use super::attention::Attention;
-use super::relay::{Relay, Worker};
-use crate::math::aligned::Aligned;
-use crate::math::gemm::{LANES, prefetch};
-use crate::models::batch::Batch;
-use crate::models::candidates::Candidates;
-use crate::models::ground;
-use crate::models::mlp::{Gate, Mlp};
-use crate::models::samples::{Inputs, Loss, Samples, stride_for};
-use crate::models::training::Schedule;
-use crate::problem::is_value;
-use crate::{
-    Block, Coding, Data, Error, Label, NO_LEVEL, Nulls, Numbers, Pass, Plan, Problem, Random, Ranking, Result, Rows, Run,
-};
+use super::pipeline::{Pipeline, Worker};
+use crate::kernels::aligned::Aligned;
+use crate::kernels::gemm::{LANES, prefetch};
+use crate::network::batch::Batch;
+use crate::network::mlp::{Gate, Mlp};
+use crate::network::samples::{Inputs, Loss, Samples, stride_for};
+use crate::network::training::Schedule;
+use crate::neural::candidates::Candidates;
+use crate::neural::workbench;
+use crate::reading::block::is_value;
+use crate::{Block, Coding, Error, Label, NO_LEVEL, Nulls, Numbers, Pass, Plan, Problem, Random, Ranking, Result, Rows, Run};
 
 /// Steps that a round should have; the batches are as large as that allows.
 const ROUND_STEPS: usize = 200;
@@ -33,7 +31,7 @@ const AHEAD: usize = 8;
 /// The rows that come in, and the network that learns from those that came before.
 pub(super) struct OnePass {
     feed: Feed,
-    learner: Relay<Learner>,
+    learner: Pipeline<Learner>,
 }
 
 /// Rows on their way to the network.
@@ -79,7 +77,7 @@ struct Learner {
 impl OnePass {
     /// `total` is the number of rows that will come.
     pub(super) fn new(options: &SequentialAttention, problem: &Problem, plan: &Plan, total: u64, run: &Run) -> Result<Self> {
-        let Data::Rows(rows) = &problem.data else { unreachable!("a pass begins with rows") };
+        let rows = problem.rows();
         let candidates = Candidates::new(problem, rows);
         let Some(k) = problem.k else {
             return Err(Error::call(
@@ -136,7 +134,7 @@ impl OnePass {
             loss: f64::NAN,
             run: run.clone(),
         };
-        Ok(Self { feed, learner: Relay::new(learner) })
+        Ok(Self { feed, learner: Pipeline::new(learner) })
     }
 }
 
@@ -305,7 +303,7 @@ impl Pass for OnePass {
             learner.round = learner.round.max(1);
             learner.end_round()?;
         }
-        ground::explain_order(problem, &learner.candidates, &learner.order, &learner.run)
+        workbench::explain_order(problem, &learner.candidates, &learner.order, &learner.run)
     }
 }
 

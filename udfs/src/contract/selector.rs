@@ -1,0 +1,201 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::{Common, Error, Labels, OptionSpec, Options, Pass, Plan, Problem, Ranking, Report, Result, Run, Settings};
+
+/// The contract: from a checked problem to a ranking. Everything else is derived from the declaration.
+pub trait Selector: Send + Sync {
+    /// What it must be given, which its options may decide.
+    fn reads(&self) -> Reads;
+
+    /// Groups that its own options make of the columns, such as the windows of an image. They join those that the user gave.
+    fn groups(&self, _features: &[String]) -> Result<BTreeMap<String, Vec<String>>> {
+        Ok(BTreeMap::new())
+    }
+
+    fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking>;
+
+    /// How it selects in one pass, if its options ask for that.
+    fn streaming(&self) -> Option<&dyn Streaming> {
+        None
+    }
+
+    /// What an option needs to mean anything, if with the other options as they are it means nothing: `model => 'mlp'`. Such an option is
+    /// refused when it is given.
+    fn unused(&self, _option: &str) -> Option<&'static str> {
+        None
+    }
+}
+
+/// A selector that sees every row once, while the table is read.
+pub trait Streaming {
+    /// Begins a selection that goes on while about `rows` rows are read. `problem` holds the first of them.
+    fn begin(&self, problem: &Problem, plan: &Plan, rows: u64, run: &Run) -> Result<Box<dyn Pass>>;
+}
+
+/// A selector declared with [`selector!`](crate::selector!), or a report with [`report!`](crate::report!).
+pub trait Declared: 'static {
+    fn spec() -> Spec;
+}
+
+/// What a function does with the table it is given.
+pub enum Work {
+    Select(Arc<dyn Selector>),
+    Report(Arc<dyn Report>),
+    Decide(Decides),
+}
+
+/// Deciding rows by a policy, as they stream through.
+#[derive(Debug, Clone)]
+pub struct Decides {
+    /// Columns that tell the rows apart.
+    pub key: Vec<String>,
+    /// A row of the answer for each step, instead of one for each row.
+    pub shows_steps: bool,
+}
+
+/// A selector or a report as the engine and the manual see it.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    /// The SQL function.
+    pub name: &'static str,
+    /// Shorter names for the same function.
+    pub aliases: &'static [&'static str],
+    /// The documentation, first line first.
+    pub documentation: &'static [&'static str],
+    pub labels: Labels,
+    /// What the `score` column holds; empty for a report.
+    pub score: &'static str,
+    /// The option that is a second table with the same columns, if there is one, and what it is for.
+    pub table: Option<(&'static str, &'static str)>,
+    /// The selector's own options, beside the common ones.
+    pub options: fn() -> Vec<OptionSpec>,
+    pub build: fn(&Settings) -> Result<Work>,
+}
+
+impl Spec {
+    /// Whether it answers with a ranking.
+    pub fn is_selector(&self) -> bool {
+        !self.score.is_empty()
+    }
+
+    /// The selector with these options of its own.
+    pub fn selector(&self, settings: &Settings) -> Result<Arc<dyn Selector>> {
+        match (self.build)(settings)? {
+            Work::Select(selector) => Ok(selector),
+            Work::Report(_) | Work::Decide(_) => Err(Error::call(format!("{} does not rank features", self.name))),
+        }
+    }
+
+    /// Every option that the function takes: its own, its second table, and the common ones.
+    pub fn all_options(&self) -> Vec<OptionSpec> {
+        let own = (self.options)();
+        // An option of its own may also be a table, and says so itself.
+        let table = self.table.filter(|(name, _)| own.iter().all(|option| option.name != *name));
+        let table = table.map(|(name, description)| OptionSpec {
+            name,
+            kind: "table",
+            table: None,
+            default: "NULL".into(),
+            allowed: String::new(),
+            description: description.into(),
+        });
+        let common = Common::specs().into_iter().filter(|option| self.is_selector() || !FOR_RANKINGS.contains(&option.name));
+        own.into_iter().chain(table).chain(common).collect()
+    }
+
+    /// The first line of the documentation, without its full stop.
+    pub fn summary(&self) -> String {
+        self.documentation.first().map_or("", |line| line.trim().trim_end_matches('.')).to_string()
+    }
+
+    /// The documentation as text.
+    pub fn description(&self) -> String {
+        self.documentation.iter().map(|line| line.strip_prefix(' ').unwrap_or(line)).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Common options that only mean something where features are ranked.
+const FOR_RANKINGS: [&str; 4] = ["k", "must_include", "rows", "reads"];
+
+/// What a selector must be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reads {
+    /// Second moments suffice, gathered in one pass; rows serve as well.
+    Moments,
+    /// The rows themselves.
+    Rows,
+    /// The rows one after the other, without keeping them but for so many at first; `None`: as many as fit into a modest buffer.
+    Pass(Option<usize>),
+}
+
+/// Declares a selector: its documentation, its name in SQL, and its options.
+#[macro_export]
+macro_rules! selector {
+    (
+        $(#[doc = $doc:expr])*
+        #[selector(
+            name = $name:literal,
+            aliases = [$($alias:literal),*],
+            labels = $labels:ident,
+            score = $score:literal
+            $(, table = $table:expr)? $(,)?
+        )]
+        $vis:vis struct $Name:ident { $($options:tt)* }
+    ) => {
+        $crate::options! {
+            $(#[doc = $doc])*
+            $vis struct $Name { $($options)* }
+        }
+
+        impl $crate::Declared for $Name {
+            fn spec() -> $crate::Spec {
+                $crate::Spec {
+                    name: $name,
+                    aliases: &[$($alias),*],
+                    documentation: &[$($doc),*],
+                    labels: $crate::Labels::$labels,
+                    score: $score,
+                    table: [$($table)?].first().copied(),
+                    options: <$Name as $crate::Options>::specs,
+                    build: |settings| Ok($crate::Work::Select(::std::sync::Arc::new($crate::options::read::<$Name>(settings)?))),
+                }
+            }
+        }
+    };
+}
+
+/// Declares a report: its documentation, its name in SQL, and its options.
+#[macro_export]
+macro_rules! report {
+    (
+        $(#[doc = $doc:expr])*
+        #[report(
+            name = $name:literal,
+            aliases = [$($alias:literal),*]
+            $(, labels = $labels:ident)?
+            $(, table = $table:expr)? $(,)?
+        )]
+        $vis:vis struct $Name:ident { $($options:tt)* }
+    ) => {
+        $crate::options! {
+            $(#[doc = $doc])*
+            $vis struct $Name { $($options)* }
+        }
+
+        impl $crate::Declared for $Name {
+            fn spec() -> $crate::Spec {
+                $crate::Spec {
+                    name: $name,
+                    aliases: &[$($alias),*],
+                    documentation: &[$($doc),*],
+                    labels: [$($crate::Labels::$labels,)? $crate::Labels::Any][0],
+                    score: "",
+                    table: [$($table)?].first().copied(),
+                    options: <$Name as $crate::Options>::specs,
+                    build: |settings| Ok($crate::Work::Report(::std::sync::Arc::new($crate::options::read::<$Name>(settings)?))),
+                }
+            }
+        }
+    };
+}

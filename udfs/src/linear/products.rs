@@ -1,0 +1,309 @@
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::kernels::dot;
+use crate::reading::problem::Problem;
+use crate::reading::table::Data;
+
+/// The inner products that linear selectors live on, of a design made comparable: each single column scaled to unit
+/// length, the columns of a wider unit replaced by an orthonormal basis of what they span. The score of a unit is
+/// then the length of its correlations, whatever way a text was coded, and levels that depend on each other are gone.
+///
+/// The label is scaled to unit length too, so that a correlation is one.
+#[derive(Debug)]
+pub(crate) struct Products {
+    /// The columns of each unit. Empty: nothing varies in it, it can never be chosen.
+    pub units: Vec<Range<usize>>,
+    /// The unit of each column.
+    pub unit_of: Vec<usize>,
+    /// `correlations[j * labels + q]` = xⱼ · y_q
+    pub correlations: Vec<f64>,
+    pub labels: usize,
+    /// xⱼ · xⱼ
+    pub energies: Vec<f64>,
+    /// Rows for a criterion that counts them: their weight, but no less than there are, for weights that are shares.
+    pub rows: f64,
+    /// Each column as a combination of design columns.
+    combinations: Vec<Vec<(usize, f64)>>,
+    label_length: f64,
+    source: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    Matrix(Vec<f64>),
+    Columns(Vec<Vec<f64>>),
+}
+
+/// Columns of which all products are taken at once: a single passage through them, where every column asked for would be one more.
+const FEW: usize = 128;
+/// Rows multiplied while they are in cache, and rows whose sums one thread takes.
+const BAND: usize = 512;
+const PART: usize = 1 << 14;
+
+/// Share of its length that a column must keep beside the others to count as one of its own.
+pub(crate) const INDEPENDENT: f64 = 1e-10;
+
+impl Products {
+    pub fn new(problem: &Problem) -> Self {
+        Self::of_units(problem, |_| true)
+    }
+
+    /// Only of the units that take part; the others have no columns.
+    pub fn of_units(problem: &Problem, takes_part: impl Fn(usize) -> bool) -> Self {
+        let inner = |i: usize, j: usize| match &problem.table.data {
+            Data::Gram(gram) => gram.matrix[i * gram.design.len() + j],
+            Data::Rows(rows) => weighted_dot(&rows.columns[i], &rows.columns[j], &rows.weights),
+        };
+        let (mut units, mut unit_of, mut combinations) = (Vec::new(), Vec::new(), Vec::new());
+        for (unit, columns) in problem.units.iter().map(|unit| &unit.columns).enumerate() {
+            let start = combinations.len();
+            match columns[..] {
+                _ if !takes_part(unit) => {}
+                [column] => {
+                    let energy = inner(column, column);
+                    let scale = if problem.standardize { 1.0 / energy.sqrt() } else { 1.0 };
+                    combinations.extend((energy > 0.0).then(|| vec![(column, scale)]));
+                }
+                _ => combinations.extend(orthonormal(columns, &inner)),
+            }
+            unit_of.resize(combinations.len(), unit);
+            units.push(start..combinations.len());
+        }
+        match &problem.table.data {
+            Data::Gram(gram) => {
+                let d = gram.design.len();
+                let labels = gram.products.len() / d.max(1);
+                let label_length = gram.label_energy.sqrt();
+                let source = Source::Matrix(combine_matrix(&gram.matrix, d, &combinations));
+                let correlation = |combination: &Vec<(usize, f64)>, q: usize| {
+                    combination.iter().map(|(i, c)| c * gram.products[i * labels + q]).sum::<f64>() / label_length
+                };
+                let correlations = combinations.iter().flat_map(|c| (0..labels).map(move |q| correlation(c, q))).collect();
+                Self::finish(
+                    units,
+                    unit_of,
+                    correlations,
+                    labels,
+                    gram.weight.max(gram.seen.rows as f64),
+                    combinations,
+                    label_length,
+                    source,
+                )
+            }
+            Data::Rows(rows) => {
+                let scales: Vec<f64> = rows.weights.iter().map(|weight| weight.sqrt()).collect();
+                let scaled = |values: Vec<f64>| -> Vec<f64> {
+                    if scales.is_empty() { values } else { values.iter().zip(&scales).map(|(x, s)| x * s).collect() }
+                };
+                let columns: Vec<Vec<f64>> = combinations
+                    .par_iter()
+                    .map(|combination| {
+                        let mut column = vec![0.0; rows.rows()];
+                        for (i, c) in combination {
+                            column.iter_mut().zip(&rows.columns[*i]).for_each(|(sum, x)| *sum += c * x);
+                        }
+                        scaled(column)
+                    })
+                    .collect();
+                let labels: Vec<Vec<f64>> = rows.labels.iter().map(|label| scaled(label.clone())).collect();
+                let label_length = labels.iter().map(|label| dot(label, label)).sum::<f64>().sqrt();
+                let correlation =
+                    |column: &Vec<f64>| -> Vec<f64> { labels.iter().map(|label| dot(column, label) / label_length).collect() };
+                let correlations = columns.par_iter().flat_map_iter(correlation).collect();
+                let source = if columns.len() <= FEW { Source::Matrix(matrix_of(&columns)) } else { Source::Columns(columns) };
+                Self::finish(
+                    units,
+                    unit_of,
+                    correlations,
+                    labels.len(),
+                    rows.weight().max(rows.rows() as f64),
+                    combinations,
+                    label_length,
+                    source,
+                )
+            }
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn finish(
+        units: Vec<Range<usize>>,
+        unit_of: Vec<usize>,
+        correlations: Vec<f64>,
+        labels: usize,
+        rows: f64,
+        combinations: Vec<Vec<(usize, f64)>>,
+        label_length: f64,
+        source: Source,
+    ) -> Self {
+        let columns = combinations.len();
+        let energies = (0..columns)
+            .map(|j| match &source {
+                Source::Matrix(matrix) => matrix[j * columns + j],
+                Source::Columns(x) => dot(&x[j], &x[j]),
+            })
+            .collect();
+        Self { units, unit_of, correlations, labels, energies, rows, combinations, label_length, source }
+    }
+
+    pub fn columns(&self) -> usize {
+        self.combinations.len()
+    }
+
+    /// Xᵀ xⱼ
+    pub fn cross(&self, j: usize) -> Vec<f64> {
+        let columns = self.columns();
+        match &self.source {
+            Source::Matrix(matrix) => matrix[j * columns..(j + 1) * columns].to_vec(),
+            Source::Columns(x) => x.par_iter().with_min_len(64).map(|column| dot(column, &x[j])).collect(),
+        }
+    }
+
+    pub fn inner(&self, i: usize, j: usize) -> f64 {
+        match &self.source {
+            Source::Matrix(matrix) => matrix[i * self.columns() + j],
+            Source::Columns(x) => dot(&x[i], &x[j]),
+        }
+    }
+
+    /// A coefficient of column `j` for the unit-length label, as a coefficient of the input's column, for a unit
+    /// that has only one.
+    pub fn in_input_units(&self, j: usize, coefficient: f64) -> f64 {
+        coefficient * self.combinations[j][0].1 * self.label_length
+    }
+}
+
+/// XᵀX. Sums are taken in an order that does not depend on threads.
+fn matrix_of(columns: &[Vec<f64>]) -> Vec<f64> {
+    let (d, rows) = (columns.len(), columns.first().map_or(0, Vec::len));
+    let part = |part: usize| {
+        let mut sums = vec![0.0; d * d];
+        let end = rows.min((part + 1) * PART);
+        for start in (part * PART..end).step_by(BAND) {
+            let band = start..end.min(start + BAND);
+            for i in 0..d {
+                for j in 0..=i {
+                    sums[i * d + j] += dot(&columns[i][band.clone()], &columns[j][band.clone()]);
+                }
+            }
+        }
+        sums
+    };
+    let mut matrix = vec![0.0; d * d];
+    // A few parts at a time, so that long tables do not take more space.
+    let parts: Vec<usize> = (0..rows.div_ceil(PART)).collect();
+    for parts in parts.chunks(64) {
+        for sums in parts.par_iter().map(|at| part(*at)).collect::<Vec<_>>() {
+            matrix.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
+        }
+    }
+    for i in 0..d {
+        for j in 0..i {
+            matrix[j * d + i] = matrix[i * d + j];
+        }
+    }
+    matrix
+}
+
+fn weighted_dot(a: &[f64], b: &[f64], weights: &[f64]) -> f64 {
+    if weights.is_empty() { dot(a, b) } else { a.iter().zip(b).zip(weights).map(|((x, y), w)| w * x * y).sum() }
+}
+
+/// Gram and Schmidt with nothing but inner products: an orthonormal basis of what the columns span, the earlier
+/// columns first, dependent ones left out.
+fn orthonormal(columns: &[usize], inner: &impl Fn(usize, usize) -> f64) -> Vec<Vec<(usize, f64)>> {
+    let lengths: Vec<f64> = columns.iter().map(|i| inner(*i, *i).sqrt()).collect();
+    let m = columns.len();
+    let mut block = vec![0.0; m * m];
+    for i in 0..m {
+        for j in 0..=i {
+            let value =
+                if lengths[i] > 0.0 && lengths[j] > 0.0 { inner(columns[i], columns[j]) / lengths[i] / lengths[j] } else { 0.0 };
+            block[i * m + j] = value;
+            block[j * m + i] = value;
+        }
+    }
+    let times = |v: &[f64]| -> Vec<f64> { (0..m).map(|i| dot(&block[i * m..(i + 1) * m], v)).collect() };
+    let mut basis: Vec<Vec<f64>> = Vec::new();
+    for i in (0..m).filter(|i| lengths[*i] > 0.0) {
+        let mut vector = vec![0.0; m];
+        vector[i] = 1.0;
+        // Twice is enough, and once is not.
+        for _ in 0..2 {
+            let image = times(&vector);
+            for earlier in &basis {
+                let overlap = dot(earlier, &image);
+                vector.iter_mut().zip(earlier).for_each(|(v, e)| *v -= overlap * e);
+            }
+        }
+        let energy = dot(&vector, &times(&vector));
+        if energy > INDEPENDENT {
+            vector.iter_mut().for_each(|v| *v /= energy.sqrt());
+            basis.push(vector);
+        }
+    }
+    let combination = |vector: Vec<f64>| {
+        vector.iter().enumerate().filter(|(_, v)| **v != 0.0).map(|(i, v)| (columns[i], v / lengths[i])).collect()
+    };
+    basis.into_iter().map(combination).collect()
+}
+
+/// TᵀGT for a T that is sparse by columns.
+fn combine_matrix(matrix: &[f64], d: usize, combinations: &[Vec<(usize, f64)>]) -> Vec<f64> {
+    combinations
+        .par_iter()
+        .flat_map_iter(|left| {
+            let mut row = vec![0.0; d];
+            for (i, c) in left {
+                row.iter_mut().zip(&matrix[i * d..(i + 1) * d]).for_each(|(sum, x)| *sum += c * x);
+            }
+            combinations.iter().map(move |right| right.iter().map(|(j, c)| c * row[*j]).sum::<f64>())
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Table;
+
+    /// One-hot levels sum to one, so that one of them is no column of its own.
+    #[test]
+    fn dependent_levels_are_left_out() {
+        let colours = ["red", "blue", "red", "green", "blue", "green", "red"];
+        let table = Table::new().text("colour", &colours).numbers("x", &[1.0, 2.0, 0.5, 4.0, 1.0, 3.0, 2.0]);
+        let products = Products::new(&table.problem(&[1.0, 0.0, 2.0, 1.0, 5.0, 2.0, 1.0]));
+        assert_eq!(products.units, [0..2, 2..3]);
+        for i in 0..2 {
+            for j in 0..2 {
+                assert!((products.inner(i, j) - f64::from(i == j)).abs() < 1e-12);
+            }
+        }
+    }
+
+    #[test]
+    fn moments_and_rows_give_the_same_products() {
+        let table = Table::random(40, 5, 3);
+        let label: Vec<f64> = table.column(0).iter().zip(table.column(2)).map(|(a, b)| a - 2.0 * b).collect();
+        let (a, b) = (Products::new(&table.problem(&label)), Products::new(&table.problem_of_rows(&label)));
+        assert_eq!(a.units, b.units);
+        for j in 0..a.columns() {
+            assert!((a.correlations[j] - b.correlations[j]).abs() < 1e-12);
+            assert!(a.cross(j).iter().zip(b.cross(j)).all(|(x, y)| (x - y).abs() < 1e-12));
+        }
+    }
+
+    #[test]
+    fn all_products_at_once_are_those_of_two_columns() {
+        let mut random = crate::Run::new(3).random("columns", 0);
+        for rows in [1, BAND - 1, BAND, 3 * PART + 700] {
+            let columns: Vec<Vec<f64>> = (0..5).map(|_| (0..rows).map(|_| random.normal()).collect()).collect();
+            let matrix = matrix_of(&columns);
+            for (i, j) in (0..5).flat_map(|i| (0..5).map(move |j| (i, j))) {
+                assert!((matrix[i * 5 + j] - dot(&columns[i], &columns[j])).abs() < 1e-9 * rows as f64);
+            }
+        }
+    }
+}

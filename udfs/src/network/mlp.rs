@@ -1,0 +1,535 @@
+//! A network of dense layers with ReLU between them, trained by Adam on mini-batches.
+//!
+//! A step has three parts. The first multiplies the inputs with their weights, by groups of inputs and chunks of rows. The second takes the
+//! chunks through the rest of the network: forward, loss, and the errors backward. The third goes through the weights, in blocks: their
+//! gradient over the whole batch, and the update. Every sum is taken by one thread in one order, so that the number of threads
+//! does not show.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::kernels::aligned::Aligned;
+use crate::kernels::gemm::{Onto, padded};
+use crate::network::adam::{Moving, Rate, adam};
+use crate::network::batch::{
+    Batch, Block, CHUNK, Masked, Space, backward_chunk, forward_chunk, multiply_group, pass_all, pass_chunk, update_block,
+};
+use crate::network::samples::{Inputs, Loss, Samples};
+use crate::network::sparse;
+use crate::network::threads::Hands;
+use crate::{Error, Result, Run};
+
+/// Inputs whose products are summed up together, at most. The sums of several such groups are added afterwards, so that a thread can stay
+/// with the same weights from step to step, forward and backward: they are in its cache.
+const GROUP: usize = 384;
+/// Inputs whose weights are updated together: whole lines of the cache.
+const BLOCK: usize = 48;
+/// Rows, and inputs, of a small piece of work.
+const MIDDLE: usize = 10;
+const MIDDLE_BLOCK: usize = 16;
+/// Multiplications below which a second thread costs more than it brings.
+const PARALLEL: usize = 300_000;
+/// Log odds of an output that only fills a vector register.
+const NEVER: f32 = -1e30;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Mlp {
+    pub(super) layers: Vec<Layer>,
+    pub(super) loss: Loss,
+    steps: i32,
+    /// What is left of a negative value: nothing behind a ReLU.
+    pub(super) leak: f32,
+    /// Whether the last layer has an activation too.
+    pub(super) is_last_active: bool,
+}
+
+/// `inputs × width` weights, of whose columns the first `outputs` count.
+#[derive(Debug, Clone)]
+pub(super) struct Layer {
+    pub inputs: usize,
+    pub outputs: usize,
+    pub width: usize,
+    pub weights: Moving,
+    pub bias: Moving,
+    /// `outputs × padded(inputs)`: the weights as the errors meet them. Empty in the first layer, behind which there is nothing.
+    pub transposed: Aligned,
+}
+
+/// What is done to the inputs on their way into the first layer.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Gate<'a> {
+    /// A factor for each input; `None`: 1 for all.
+    pub mask: Option<&'a [f32]>,
+    /// This times an input's weights is added to their gradient.
+    pub decay: Option<&'a [f32]>,
+}
+
+impl Mlp {
+    /// Weights uniform after Glorot and Bengio, no bias. Those of an input are drawn with its own key.
+    pub(crate) fn new(inputs: &Inputs, hidden: &[usize], run: &Run) -> Self {
+        let outputs = hidden.iter().copied().chain([inputs.loss.outputs()]);
+        let mut layers: Vec<Layer> = Vec::new();
+        for (at, outputs) in outputs.enumerate() {
+            let count = layers.last().map_or(inputs.columns.len(), |layer| layer.outputs);
+            let key = |row: usize| if at == 0 { inputs.keys[row] } else { (at * 100_003 + row) as u64 };
+            layers.push(Layer::new(count, outputs, at, |row| run.random("weights", key(row))));
+        }
+        let mut mlp = Self { layers, loss: inputs.loss, steps: 0, leak: 0.0, is_last_active: false };
+        if let Loss::Softmax(classes) = inputs.loss {
+            mlp.last_mut().bias.values[classes..].fill(NEVER);
+        }
+        mlp
+    }
+
+    /// Leaky ReLUs behind every layer. The weights of an output are drawn with its own key.
+    pub(crate) fn leaky(inputs: &Inputs, hidden: &[usize], leak: f32, keys: &[u64], run: &Run) -> Self {
+        let mut mlp = Self { leak, is_last_active: true, ..Self::new(inputs, hidden, run) };
+        let last = mlp.last_mut();
+        let reach = (6.0 / (last.inputs + last.outputs) as f64).sqrt();
+        for (output, key) in keys.iter().enumerate() {
+            let mut random = run.random("outputs", *key);
+            for input in 0..last.inputs {
+                last.weights.values[input * last.width + output] = (reach * (2.0 * random.uniform() - 1.0)) as f32;
+            }
+        }
+        last.bias.values.fill(0.0);
+        last.transpose();
+        mlp
+    }
+
+    /// The sum of the outputs over some rows, each times its weight.
+    pub(crate) fn sum_outputs(
+        &self,
+        samples: &Samples,
+        rows: &[u32],
+        weight: impl Fn(u32) -> f64,
+        batch: &mut Batch,
+    ) -> Vec<f64> {
+        batch.fit(self, rows);
+        let hands = batch.hands();
+        let first = &self.layers[0].weights.values;
+        hands.each(&mut batch.space.parts(self), |_, part| forward_chunk(self, first, samples, part));
+        let last = self.layers.last().expect("a network has a layer");
+        let mut sums = vec![0.0; last.outputs];
+        for (values, row) in batch.space.outputs().chunks(last.width).zip(rows) {
+            let weight = weight(*row);
+            sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += weight * f64::from(*value));
+        }
+        sums
+    }
+
+    /// One update from the derivative of a loss by the mean outputs of the batch that went through last.
+    pub(crate) fn learn_from(&mut self, samples: &Samples, errors: &[f32], learning_rate: f64, batch: &mut Batch) {
+        let scale = 1.0 / batch.space.rows.len() as f32;
+        let hands = batch.hands();
+        hands.each(&mut batch.space.parts(self), |_, part| backward_chunk(self, part, errors, scale));
+        self.steps += 1;
+        self.update(samples, Gate::default(), Some(Rate::of(learning_rate, self.steps)), batch);
+    }
+
+    fn last_mut(&mut self) -> &mut Layer {
+        self.layers.last_mut().expect("a network has a layer")
+    }
+
+    pub(crate) fn inputs(&self) -> usize {
+        self.layers[0].inputs
+    }
+
+    /// Whether a step on so many rows is long enough for several threads.
+    pub(crate) fn is_worth_sharing(&self, rows: usize) -> bool {
+        rows * self.inputs() * self.layers[0].width >= PARALLEL
+    }
+
+    /// The weights of one input.
+    pub(crate) fn input_weights(&self, input: usize) -> &[f32] {
+        let layer = &self.layers[0];
+        &layer.weights.values[input * layer.width..][..layer.outputs]
+    }
+
+    /// Brings the weights of the inputs to a standard deviation.
+    pub(crate) fn spread_input_weights(&mut self, deviation: f64) {
+        let layer = &mut self.layers[0];
+        let reach = (6.0 / (layer.inputs + layer.outputs) as f64).sqrt();
+        let factor = (deviation * 3.0f64.sqrt() / reach) as f32;
+        layer.weights.values.iter_mut().for_each(|weight| *weight *= factor);
+    }
+
+    /// Drops all other inputs. Weights and moments of the rest stay as they are.
+    pub(crate) fn keep_inputs(&mut self, inputs: &[usize]) {
+        let layer = &mut self.layers[0];
+        let weights = &mut layer.weights;
+        for values in [&mut weights.values, &mut weights.gradient, &mut weights.first, &mut weights.second] {
+            *values = inputs.iter().flat_map(|input| &values[input * layer.width..][..layer.width]).copied().collect();
+        }
+        layer.inputs = inputs.len();
+    }
+
+    /// One update from a batch of rows. Returns its mean loss.
+    pub(crate) fn train(&mut self, samples: &Samples, rows: &[u32], gate: Gate<'_>, rate: f64, batch: &mut Batch) -> Result<f64> {
+        let loss = self.differentiate(samples, rows, gate, batch)?;
+        self.steps += 1;
+        let rate = Rate::of(rate, self.steps);
+        self.update(samples, gate, Some(rate), batch);
+        Ok(loss)
+    }
+
+    /// Forward and backward; what is left to do is the gradient of the weights.
+    fn differentiate(&self, samples: &Samples, rows: &[u32], gate: Gate<'_>, batch: &mut Batch) -> Result<f64> {
+        batch.fit(self, rows);
+        let (hands, near_hands) = (batch.hands(), batch.near_hands());
+        let Batch { space, products, masked, .. } = batch;
+        let first = self.layers[0].behind(gate.mask, masked, &near_hands);
+        let (count, groups) = (rows.len().div_ceil(CHUNK), self.layers[0].groups());
+        let scale = 1.0 / rows.len() as f32;
+        let mut parts = space.parts(self);
+        if groups == 1 {
+            hands.each(&mut parts, |_, part| pass_all(self, first, samples, part, scale));
+        } else {
+            // Group by group, not chunk by chunk.
+            let is_cut = is_middle_cut(samples, &hands);
+            let (middle, width) = (products.len() / 2, self.layers[0].width);
+            let mut pieces = Vec::with_capacity(products.len() + 2 * CHUNK / MIDDLE);
+            for (at, product) in products.iter_mut().enumerate() {
+                let size = if is_cut && (at + 1 == middle || at == middle) { MIDDLE } else { CHUNK };
+                let rows = parts[at % count].rows.chunks(size);
+                pieces.extend(rows.zip(product.chunks_mut(size * width)).map(|(rows, product)| (rows, product, at / count)));
+            }
+            hands.each(&mut pieces, |_, (rows, product, group)| {
+                let inputs = self.layers[0].inputs_of(*group, block_of(samples));
+                multiply_group(&self.layers[0], first, samples, product, Onto::Zero, rows, inputs);
+            });
+            hands.each(&mut parts, |at, part| {
+                part.begin(&self.layers[0], (0..groups).map(|group| &products[group * count + at][..]));
+                pass_chunk(self, samples, part, scale);
+            });
+        }
+        let loss = parts.iter().map(|part| part.loss).sum::<f64>() / rows.len() as f64;
+        if loss.is_finite() {
+            Ok(loss)
+        } else {
+            Err(Error::data("training diverged: the loss is no longer a number; lower learning_rate"))
+        }
+    }
+
+    /// Gradients of all layers, and the update if there is a rate.
+    fn update(&mut self, samples: &Samples, gate: Gate<'_>, rate: Option<Rate>, batch: &mut Batch) {
+        let hands = batch.hands();
+        let is_cut = is_middle_cut(samples, &hands);
+        let Batch { space, slopes, next, .. } = batch;
+        slopes.resize(self.layers.iter().map(|layer| layer.inputs).sum(), 0.0);
+        space.total(self);
+        // The blocks of all layers together, so that threads meet only once.
+        let mut blocks: Vec<Block<'_>> = Vec::new();
+        let mut slopes = &mut slopes[..];
+        for (at, layer) in self.layers.iter_mut().enumerate() {
+            let width = layer.width;
+            let inputs = if at == 0 { block_of(samples) } else { BLOCK };
+            let (mut values, mut gradient) = (&mut layer.weights.values[..], &mut layer.weights.gradient[..]);
+            let (mut first, mut second) = (&mut layer.weights.first[..], &mut layer.weights.second[..]);
+            let mut from = 0;
+            while from < layer.inputs {
+                let is_middle = is_cut && at == 0 && from.abs_diff(layer.inputs / 2) <= BLOCK;
+                let inputs = if is_middle { MIDDLE_BLOCK } else { inputs }.min(layer.inputs - from);
+                let size = inputs * width;
+                blocks.push(Block {
+                    layer: at,
+                    from,
+                    width,
+                    is_single: layer.outputs == 1,
+                    values: cut(&mut values, size),
+                    gradient: cut(&mut gradient, size),
+                    first: cut(&mut first, size),
+                    second: cut(&mut second, size),
+                    slopes: cut(&mut slopes, inputs),
+                });
+                from += inputs;
+            }
+        }
+        hands.each(&mut blocks, |_, block| {
+            let gate = if block.layer == 0 { gate } else { Gate::default() };
+            update_block(block, samples, space, next, gate, rate);
+        });
+        for (layer, total) in self.layers.iter_mut().zip(&space.totals) {
+            layer.update_bias(total, rate);
+            layer.transpose();
+        }
+    }
+
+    /// The outputs for every row, `outputs` values each: log odds of classes, or standardised numbers.
+    pub(crate) fn outputs(&self, samples: &Samples, mask: Option<&[f32]>) -> Vec<f32> {
+        let outputs = self.loss.outputs();
+        let mut all = vec![0.0; samples.rows() * outputs];
+        let mut masked = Masked::default();
+        let first = self.layers[0].behind(mask, &mut masked, &Hands::One);
+        all.par_chunks_mut(CHUNK * outputs).enumerate().for_each_init(Space::default, |space, (at, out)| {
+            let rows: Vec<u32> = (0..out.len() / outputs).map(|row| (at * CHUNK + row) as u32).collect();
+            space.fit(self, &rows);
+            space.parts(self).iter_mut().for_each(|part| forward_chunk(self, first, samples, part));
+            let last = self.layers.last().expect("a network has a layer");
+            for (out, values) in out.chunks_mut(outputs).zip(space.outputs().chunks(last.width)) {
+                out.copy_from_slice(&values[..outputs]);
+            }
+        });
+        all
+    }
+
+    /// Length of the gradient of the loss over all rows by each input's weights, as if the input were on.
+    pub(crate) fn input_slopes(&mut self, samples: &Samples, mask: &[f32], batch: &mut Batch, run: &Run) -> Result<Vec<f64>> {
+        let all: Vec<u32> = (0..samples.rows() as u32).collect();
+        let width = self.layers[0].width;
+        let mut total = vec![0.0f64; self.inputs() * width];
+        for rows in all.chunks(256) {
+            run.check()?;
+            self.differentiate(samples, rows, Gate { mask: Some(mask), decay: None }, batch)?;
+            self.update(samples, Gate::default(), None, batch);
+            let share = rows.len() as f64 / all.len() as f64;
+            total.iter_mut().zip(self.layers[0].weights.gradient.iter()).for_each(|(sum, g)| *sum += share * f64::from(*g));
+        }
+        Ok(total.chunks(width).map(|row| row.iter().map(|g| g * g).sum::<f64>().sqrt()).collect())
+    }
+}
+
+/// Whether work in the middle, where two threads meet, is cut into small pieces, so that none waits long. Not of sparse rows, of which every piece
+/// has to begin with the sum of the bases.
+fn is_middle_cut(samples: &Samples, hands: &Hands) -> bool {
+    samples.sparse.is_none() && !hands.is_one()
+}
+
+impl Layer {
+    fn new(inputs: usize, outputs: usize, at: usize, random: impl Fn(usize) -> crate::Random) -> Self {
+        let width = padded(outputs);
+        let reach = (6.0 / (inputs + outputs) as f64).sqrt();
+        let mut weights = vec![0.0; inputs * width];
+        for (row, weights) in weights.chunks_mut(width).enumerate() {
+            let mut random = random(row);
+            weights[..outputs].iter_mut().for_each(|weight| *weight = (reach * (2.0 * random.uniform() - 1.0)) as f32);
+        }
+        let transposed = Aligned::zeros(if at == 0 { 0 } else { outputs * padded(inputs) });
+        let mut layer =
+            Self { inputs, outputs, width, weights: Moving::new(weights), bias: Moving::new(vec![0.0; width]), transposed };
+        layer.transpose();
+        layer
+    }
+
+    /// Its weights as the inputs meet them.
+    fn behind<'a>(&'a self, mask: Option<&[f32]>, masked: &'a mut Masked, hands: &Hands) -> &'a [f32] {
+        match mask {
+            Some(mask) => masked.put(self, mask, hands),
+            None => &self.weights.values,
+        }
+    }
+
+    /// The groups of its inputs.
+    pub(super) fn groups(&self) -> usize {
+        self.inputs.div_ceil(GROUP)
+    }
+
+    /// The inputs of a group: about as many in each, in whole blocks.
+    fn inputs_of(&self, group: usize, block: usize) -> Range<usize> {
+        let (blocks, groups) = (self.inputs.div_ceil(block), self.groups());
+        group * blocks / groups * block..self.inputs.min((group + 1) * blocks / groups * block)
+    }
+
+    fn update_bias(&mut self, gradient: &[f32], rate: Option<Rate>) {
+        let bias = &mut self.bias;
+        bias.gradient.copy_from_slice(gradient);
+        if let Some(rate) = rate {
+            adam(&mut bias.values, &bias.gradient, &mut bias.first, &mut bias.second, rate);
+        }
+    }
+
+    fn transpose(&mut self) {
+        if self.transposed.is_empty() {
+            return;
+        }
+        for (column, row) in self.transposed.chunks_mut(padded(self.inputs)).enumerate() {
+            for (to, from) in row.iter_mut().zip(self.weights.values[column..].iter().step_by(self.width)) {
+                *to = *from;
+            }
+        }
+    }
+}
+
+/// Takes so many values off the front.
+fn cut<'a>(values: &mut &'a mut [f32], count: usize) -> &'a mut [f32] {
+    values.split_off_mut(..count).expect("blocks are parts of a layer")
+}
+
+/// Inputs of the first layer that are taken together.
+fn block_of(samples: &Samples) -> usize {
+    if samples.sparse.is_some() { sparse::BLOCK } else { BLOCK }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::threads::Team;
+
+    /// Five inputs, forty rows, and a network on them.
+    fn example(loss: Loss, hidden: &[usize]) -> (Mlp, Samples, Vec<u32>) {
+        let mut random = Run::new(8).random("example", 0);
+        let inputs = Inputs::plain((0..5).collect(), loss);
+        let stride = crate::network::samples::stride_for(5);
+        let mut values = Aligned::zeros(40 * stride);
+        values.chunks_mut(stride).for_each(|row| row[..5].iter_mut().for_each(|x| *x = random.normal() as f32));
+        let targets = (0..40)
+            .map(|row| match loss {
+                Loss::Squared => random.normal() as f32,
+                _ => (row % loss.outputs().max(2)) as f32,
+            })
+            .collect();
+        let samples = Samples { columns: 5, stride, values, targets, ..Samples::default() };
+        (Mlp::new(&inputs, hidden, &Run::new(3)), samples, (0..40).collect())
+    }
+
+    fn loss(mlp: &Mlp, samples: &Samples, rows: &[u32], mask: &[f32]) -> f64 {
+        mlp.differentiate(samples, rows, Gate { mask: Some(mask), decay: None }, &mut Batch::default()).unwrap()
+    }
+
+    /// For every loss and depth: all weights, biases and the mask, against the loss at a little more and a little less.
+    #[test]
+    fn gradients_equal_finite_differences() {
+        const STEP: f32 = 2e-3;
+        let mask = [1.0, 0.3, 0.7, 0.05, 0.5];
+        for kind in [Loss::Squared, Loss::Logistic, Loss::Softmax(3), Loss::Softmax(9)] {
+            for hidden in [&[][..], &[7][..], &[11, 6][..]] {
+                let (mut mlp, samples, rows) = example(kind, hidden);
+                let mut batch = Batch::default();
+                let gate = Gate { mask: Some(&mask), decay: None };
+                mlp.differentiate(&samples, &rows, gate, &mut batch).unwrap();
+                mlp.update(&samples, gate, None, &mut batch);
+                let mut wrong = 0;
+                let mut checked = 0;
+                let mut check = |analytic: f32, moved: &dyn Fn(f32) -> f64| {
+                    let difference = (moved(STEP) - moved(-STEP)) / f64::from(2.0 * STEP);
+                    checked += 1;
+                    // Where a ReLU switches on between the two points the difference is no derivative.
+                    wrong += usize::from((difference - f64::from(analytic)).abs() > 2e-3 + 0.02 * difference.abs());
+                };
+                for at in 0..mlp.layers.len() {
+                    let width = mlp.layers[at].width;
+                    for weight in (0..mlp.layers[at].weights.values.len()).filter(|w| w % width < mlp.layers[at].outputs) {
+                        let moved = |by: f32| {
+                            let mut other = mlp.clone();
+                            other.layers[at].weights.values[weight] += by;
+                            other.layers[at].transpose();
+                            loss(&other, &samples, &rows, &mask)
+                        };
+                        check(mlp.layers[at].weights.gradient[weight], &moved);
+                    }
+                    for bias in 0..mlp.layers[at].outputs {
+                        let moved = |by: f32| {
+                            let mut other = mlp.clone();
+                            other.layers[at].bias.values[bias] += by;
+                            loss(&other, &samples, &rows, &mask)
+                        };
+                        check(mlp.layers[at].bias.gradient[bias], &moved);
+                    }
+                }
+                for input in 0..5 {
+                    let moved = |by: f32| {
+                        let mut other = mask;
+                        other[input] += by;
+                        loss(&mlp, &samples, &rows, &other)
+                    };
+                    check(batch.slopes()[input], &moved);
+                }
+                assert!(wrong * 50 <= checked, "{kind:?} {hidden:?}: {wrong} of {checked}");
+            }
+        }
+    }
+
+    /// The mean loss decreases, and what the network says is what the loss was computed from.
+    #[test]
+    fn training_lowers_the_loss() {
+        for kind in [Loss::Squared, Loss::Logistic, Loss::Softmax(3)] {
+            let (mut mlp, samples, rows) = example(kind, &[16]);
+            let mut batch = Batch::default();
+            let first = mlp.train(&samples, &rows, Gate::default(), 0.01, &mut batch).unwrap();
+            for _ in 0..300 {
+                mlp.train(&samples, &rows, Gate::default(), 0.01, &mut batch).unwrap();
+            }
+            let last = loss(&mlp, &samples, &rows, &[1.0; 5]);
+            assert!(last < 0.3 * first, "{kind:?}: {first} {last}");
+            let outputs = mlp.outputs(&samples, None);
+            let judged = crate::judging::judge::judge(&Inputs::plain((0..5).collect(), kind), &outputs, &samples);
+            assert!((judged.loss - last).abs() < 1e-4, "{kind:?}: {} {last}", judged.loss);
+        }
+    }
+
+    #[test]
+    fn dropping_an_input_is_the_same_as_masking_it() {
+        let (mut mlp, mut samples, rows) = example(Loss::Softmax(3), &[7]);
+        let masked = loss(&mlp, &samples, &rows, &[1.0, 0.0, 1.0, 1.0, 0.0]);
+        mlp.keep_inputs(&[0, 2, 3]);
+        samples.keep_columns(&[0, 2, 3]);
+        assert!((loss(&mlp, &samples, &rows, &[1.0; 3]) - masked).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_batch_of_any_size_gives_the_same_on_any_number_of_threads() {
+        let run = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                let inputs = Inputs::plain((0..300).collect(), Loss::Softmax(3));
+                let mut random = Run::new(1).random("x", 0);
+                let stride = crate::network::samples::stride_for(300);
+                let values = (0..77 * stride).map(|_| random.normal() as f32).collect();
+                let targets = (0..77).map(|row| (row % 3) as f32).collect();
+                let samples = Samples { columns: 300, stride, values, targets, ..Samples::default() };
+                let mut mlp = Mlp::new(&inputs, &[67], &Run::new(3));
+                let rows: Vec<u32> = (0..77).collect();
+                let mut batch = Batch::default();
+                for _ in 0..5 {
+                    mlp.train(&samples, &rows, Gate::default(), 0.01, &mut batch).unwrap();
+                }
+                assert!(batch.is_parallel);
+                mlp.layers[0].weights.values.to_vec()
+            })
+        };
+        assert_eq!(run(1), run(3));
+    }
+
+    /// Rows kept whole and rows of which only the unusual values are kept, alone and with a team: the same training.
+    #[test]
+    fn sparse_rows_train_as_whole_ones_do() {
+        const COLUMNS: usize = 500;
+        let mut random = Run::new(1).random("x", 0);
+        let mut column =
+            |base: f64| -> Vec<f64> { (0..77).map(|_| if random.uniform() < 0.2 { random.normal() } else { base }).collect() };
+        let columns: Vec<Vec<f64>> = (0..COLUMNS).map(|at| column([0.0, -0.3, 0.7][at % 3])).collect();
+        let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
+        let rows: Vec<usize> = (0..77).collect();
+        let stride = crate::network::samples::stride_for(COLUMNS);
+        let mut values = Aligned::zeros(77 * stride);
+        for (row, values) in values.chunks_mut(stride).enumerate() {
+            values.iter_mut().zip(&columns).for_each(|(value, column)| *value = column[row] as f32);
+        }
+        let targets: Vec<f32> = (0..77).map(|row| (row % 3) as f32).collect();
+        let sparse = sparse::Sparse::of(&slices, &[1.0; COLUMNS], &rows);
+        assert!(sparse.is_some());
+        let whole = Samples { columns: COLUMNS, stride, values, targets: targets.clone(), ..Samples::default() };
+        let samples = [whole, Samples { columns: COLUMNS, sparse, targets, ..Samples::default() }];
+        let train = |samples: &Samples, batch: &mut Batch| {
+            let mut mlp = Mlp::new(&Inputs::plain((0..COLUMNS).collect(), Loss::Softmax(3)), &[67], &Run::new(3));
+            let rows: Vec<u32> = (0..77).rev().collect();
+            let losses: Vec<f64> = (0..20).map(|_| mlp.train(samples, &rows, Gate::default(), 0.01, batch).unwrap()).collect();
+            assert!(batch.is_parallel);
+            (losses, mlp.outputs(samples, None))
+        };
+        let [whole, sparse] = samples.each_ref().map(|samples| train(samples, &mut Batch::default()));
+        for (a, b) in whole.0.iter().zip(&sparse.0) {
+            // Rounding in the sums differs, and a step of Adam does not make it smaller.
+            assert!((a - b).abs() < 1e-4, "{:?} {:?}", whole.0, sparse.0);
+        }
+        for (samples, alone) in samples.iter().zip([whole, sparse]) {
+            for threads in [1, 2, 5] {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                let together = pool
+                    .install(|| Team::gather(|team| train(samples, &mut Batch { team: Some(team.clone()), ..Batch::default() })));
+                assert_eq!(together, alone);
+            }
+        }
+    }
+}

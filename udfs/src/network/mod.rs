@@ -1,0 +1,10 @@
+//! A multilayer perceptron, its batches, losses, optimiser, and the threads that train it.
+
+pub(crate) mod adam;
+pub(crate) mod batch;
+pub(crate) mod losses;
+pub(crate) mod mlp;
+pub(crate) mod samples;
+pub(crate) mod sparse;
+pub(crate) mod threads;
+pub(crate) mod training;

@@ -1,0 +1,229 @@
+//! A checked question to a table that has been read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::reading::moments::Gram;
+use crate::reading::plan::Plan;
+use crate::reading::rows::Rows;
+use crate::reading::table::{Data, DesignColumn, Label, Seen, Table};
+use crate::settings::common::Common;
+use crate::settings::options::Count;
+use crate::{Error, Result};
+
+/// What gets ranked: a numeric column, a text column with all its levels, or a group of columns.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unit {
+    pub name: String,
+    /// The columns of the table that it stands for.
+    pub features: Vec<usize>,
+    /// Its columns of the design.
+    pub columns: Vec<usize>,
+    /// Whether its one coefficient is worth reporting.
+    pub is_number: bool,
+}
+
+/// The labels that a selector can predict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Labels {
+    /// Numbers and classes.
+    Any,
+    /// Numbers, and two classes as 0 and 1.
+    NumberOrTwoClasses,
+    /// Classes alone.
+    Classes,
+}
+
+/// A checked question: these units, this label, so many choices. A selector need not doubt any of it.
+///
+/// The table behind it is shared: a question about fewer units ([`Problem::among`]) costs nothing, one about fewer rows
+/// ([`Problem::on`]) a copy of those rows.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    pub table: Arc<Table>,
+    /// The candidates, in the order of the input's columns.
+    pub units: Vec<Unit>,
+    pub label: Label,
+    /// How many to choose; `None`: as many as the selector's criterion asks for.
+    pub k: Option<usize>,
+    /// Units to choose first, in this order.
+    pub must_include: Vec<usize>,
+    pub standardize: bool,
+    /// The rows of a second table, measured as the first one's are.
+    pub held_out: Option<Arc<Rows>>,
+}
+
+impl Problem {
+    /// Puts the question to data that has been read, and checks what only the data can tell.
+    pub fn new(data: Data, plan: &Plan, common: &Common, labels: Labels) -> Result<Self> {
+        let (label, seen) = (data.label(), data.seen());
+        let name = &plan.label;
+        if seen.rows == 0 {
+            let dropped = [
+                (seen.rows_without_label, format!("`{name}` is NULL")),
+                (seen.rows_without_weight, "the weight is 0 or NULL".to_string()),
+                (seen.rows_with_null, "a feature is NULL and nulls is 'drop'".to_string()),
+            ];
+            return Err(Error::data(match dropped.iter().max_by_key(|(rows, _)| *rows) {
+                Some((rows, why)) if *rows > 0 => {
+                    format!("no rows left: in {rows} {}, {why}", if *rows == 1 { "row" } else { "rows" })
+                }
+                _ => "the table has no rows".to_string(),
+            }));
+        }
+        if seen.rows == 1 {
+            return Err(Error::data("needs at least 2 rows with a label, got 1"));
+        }
+        if !data.label_varies() {
+            return Err(Error::data(format!(
+                "label `{name}` has the same value in all {} rows; pick one that varies",
+                seen.rows
+            )));
+        }
+        if let (Labels::NumberOrTwoClasses, Label::Classes(classes)) = (labels, label)
+            && classes.len() > 2
+        {
+            let number = if plan.keeps_number() { "set task => 'regression', or " } else { "" };
+            return Err(Error::data(format!(
+                "label `{name}` has {} classes, and this takes numbers or two classes; {number}use sequential_lasso",
+                classes.len()
+            )));
+        }
+        if let (Labels::Classes, Label::Numbers) = (labels, label) {
+            return Err(Error::data(format!(
+                "label `{name}` is a number, and this predicts classes; set task => 'classification' if its values are few, or use \
+                 sequential_attention or random_forest"
+            )));
+        }
+        let units = units(data.design(), plan, &common.groups);
+        let label = label.clone();
+        let table = Arc::new(Table::new(data, plan));
+        common.check_units(&table.features)?;
+        let at = |name: &String| units.iter().position(|unit| unit.name == *name);
+        let must_include: Vec<usize> = common.must_include.iter().filter_map(at).collect();
+        let k = match common.k {
+            Count::Auto => None,
+            Count::Exactly(k) => Some(k.min(units.len())),
+            Count::Default => Some(units.len().min(10.max(must_include.len()))),
+        };
+        let (standardize, held_out) = (common.standardize, None);
+        let problem = Self { table, units, label, k, must_include, standardize, held_out };
+        problem.can_be_answered()?;
+        Ok(problem)
+    }
+
+    pub fn with_held_out(mut self, rows: Option<Rows>) -> Self {
+        self.held_out = rows.map(Arc::new);
+        self
+    }
+
+    /// The rows, for a selector that declared to read them.
+    ///
+    /// # Panics
+    /// If the table was read as moments: the declaration says otherwise.
+    pub fn rows(&self) -> &Rows {
+        match &self.table.data {
+            Data::Rows(rows) => rows,
+            Data::Gram(_) => panic!("a selector that reads rows declares it in `reads`"),
+        }
+    }
+
+    /// The second moments, if that is how the table was read.
+    pub fn gram(&self) -> Option<&Gram> {
+        match &self.table.data {
+            Data::Gram(gram) => Some(gram),
+            Data::Rows(_) => None,
+        }
+    }
+
+    /// The names of the columns that units are made of.
+    pub fn features(&self) -> &[String] {
+        &self.table.features
+    }
+
+    pub fn seen(&self) -> &Seen {
+        self.table.data.seen()
+    }
+
+    /// The same question about some of the units; those that must be included stay so if they are among them.
+    pub fn among(&self, units: &[usize]) -> Self {
+        let place = |unit: &usize| units.iter().position(|kept| kept == unit);
+        Self {
+            units: units.iter().map(|unit| self.units[*unit].clone()).collect(),
+            must_include: self.must_include.iter().filter_map(place).collect(),
+            k: self.k.map(|k| k.min(units.len())),
+            ..self.clone()
+        }
+    }
+
+    /// The same question put to some of the rows, filled and centred by their own means, with the other rows held out if `judges` are given.
+    /// Of a table that was read as moments it is `None`: they have no rows to take.
+    pub fn on(&self, rows: &[usize], judges: &[usize]) -> Option<Self> {
+        let Data::Rows(all) = &self.table.data else { return None };
+        let (own, others) = all.part(rows, judges);
+        let table =
+            Table { features: self.table.features.clone(), data: Data::Rows(own), column_keys: self.table.column_keys.clone() };
+        let held_out = others.map(Arc::new);
+        Some(Self { table: Arc::new(table), held_out, ..self.clone() })
+    }
+
+    fn can_be_answered(&self) -> Result<()> {
+        if (0..self.units.len()).all(|unit| self.why_never(unit).is_some()) {
+            return Err(Error::data("no feature to choose from: every one is constant or NULL throughout"));
+        }
+        for unit in &self.must_include {
+            if let Some(why) = self.why_never(*unit) {
+                return Err(Error::data(format!(
+                    "`must_include` names `{}`, which cannot be chosen: {why}",
+                    self.units[*unit].name
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// A number for a column of the design that depends on its name and not on its place. Random numbers for a column are drawn
+    /// with it, so that the order of a table's columns does not matter.
+    pub fn column_key(&self, column: usize) -> u64 {
+        self.table.column_key(column)
+    }
+
+    /// Why a unit can never be chosen, if so: nothing varies in it.
+    pub fn why_never(&self, unit: usize) -> Option<&'static str> {
+        if self.units[unit].columns.iter().any(|column| self.table.varies(*column)) {
+            return None;
+        }
+        let seen = self.seen();
+        let is_missing = |feature: &usize| seen.missing[*feature] == seen.rows;
+        let all_missing = self.units[unit].features.iter().all(is_missing);
+        Some(if all_missing { "all values are NULL" } else { "constant" })
+    }
+}
+
+/// The features joined into units, a group standing where its first member stood.
+fn units(design: &[DesignColumn], plan: &Plan, groups: &BTreeMap<String, Vec<String>>) -> Vec<Unit> {
+    let group_of: BTreeMap<&str, &str> =
+        groups.iter().flat_map(|(group, members)| members.iter().map(move |m| (m.as_str(), group.as_str()))).collect();
+    let mut columns_of = vec![Vec::new(); plan.features.len()];
+    for (column, design) in design.iter().enumerate() {
+        columns_of[design.feature].push(column);
+    }
+    let mut units: Vec<Unit> = Vec::new();
+    let mut at: BTreeMap<&str, usize> = BTreeMap::new();
+    for (position, (feature, columns)) in plan.features.iter().zip(columns_of).enumerate() {
+        let group = group_of.get(feature.name.as_str());
+        if let Some(&unit) = group.and_then(|group| at.get(group)) {
+            units[unit].features.push(position);
+            units[unit].columns.extend(columns);
+            units[unit].is_number = false;
+            continue;
+        }
+        if let Some(group) = group {
+            at.insert(group, units.len());
+        }
+        let is_number = columns.len() == 1 && design[columns[0]].is_number;
+        let name = group.map_or(&*feature.name, |group| group).to_string();
+        units.push(Unit { name, features: vec![position], columns, is_number });
+    }
+    units
+}

@@ -1,0 +1,440 @@
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+
+use crate::Result;
+use crate::reading::block::{Block, NO_LEVEL, Numbers, is_value};
+use crate::reading::moments::CONSTANT;
+use crate::reading::plan::{Class, Plan};
+use crate::reading::table::{DesignColumn, Label, Seen};
+use crate::settings::common::Nulls;
+
+/// Gathers rows as they come, column by column.
+#[derive(Debug, Clone)]
+pub struct RowsBuilder {
+    plan: Plan,
+    rows: usize,
+    label: Raw,
+    weights: Vec<f64>,
+    features: Vec<Raw>,
+}
+
+/// A column as it was read. NaN and [`NO_LEVEL`] are "no value".
+#[derive(Debug, Clone)]
+enum Raw {
+    Numbers(Vec<f64>),
+    Levels { codes: Vec<u32>, names: BTreeMap<String, u32> },
+}
+
+/// The rows of a table: every column of the design filled, and centred at its weighted mean.
+#[derive(Debug, Clone)]
+pub struct Rows {
+    pub design: Vec<DesignColumn>,
+    pub label: Label,
+    pub seen: Seen,
+    /// How each column of the design was made from the input.
+    pub origins: Vec<Origin>,
+    /// `columns[j][row]`; a constant column is all zeros.
+    pub columns: Vec<Vec<f64>>,
+    /// The label's columns: the number, or one of zeros and ones for each class (for two: of the second alone), centred.
+    pub labels: Vec<Vec<f64>>,
+    /// The label of each row: the number, or the position of the class.
+    pub targets: Vec<f64>,
+    /// One for each row; empty when all are 1.
+    pub weights: Vec<f64>,
+}
+
+/// How a column of the design is made from a value of the input: coded, and the mean subtracted. Without a value it is 0.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Origin {
+    pub coding: Coding,
+    pub mean: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Coding {
+    /// The number itself.
+    Number,
+    /// 1 where a text is this level, else 0.
+    Level(String),
+    /// 1 where there is no value, else 0.
+    Missing,
+}
+
+impl Rows {
+    pub fn rows(&self) -> usize {
+        self.targets.len()
+    }
+
+    pub fn weight(&self) -> f64 {
+        if self.weights.is_empty() { self.rows() as f64 } else { self.weights.iter().sum() }
+    }
+
+    /// Some of the rows. They stay measured against all.
+    pub(crate) fn take(&self, rows: &[usize]) -> Self {
+        let take = |values: &Vec<f64>| -> Vec<f64> { rows.iter().filter_map(|row| values.get(*row)).copied().collect() };
+        Self {
+            design: self.design.clone(),
+            label: self.label.clone(),
+            seen: Seen { rows: rows.len() as u64, ..self.seen.clone() },
+            origins: self.origins.clone(),
+            columns: self.columns.iter().map(take).collect(),
+            labels: self.labels.iter().map(take).collect(),
+            targets: take(&self.targets),
+            weights: take(&self.weights),
+        }
+    }
+
+    /// Some of the rows, filled and centred by their own means, and others measured against them.
+    pub(crate) fn part(&self, own: &[usize], others: &[usize]) -> (Self, Option<Self>) {
+        let both: Vec<usize> = own.iter().chain(others).copied().collect();
+        let mut part = self.take(&both);
+        for (origin, column) in part.origins.iter_mut().zip(&mut part.columns) {
+            origin.mean += centre(column, own.len(), &part.weights);
+        }
+        part.labels.iter_mut().for_each(|label| {
+            centre(label, own.len(), &part.weights);
+        });
+        let held_out = (!others.is_empty()).then(|| part.split_off(own.len()));
+        part.seen.rows = own.len() as u64;
+        (part, held_out)
+    }
+
+    /// Parts with the rows from `at` on.
+    fn split_off(&mut self, at: usize) -> Self {
+        let split = |columns: &mut Vec<Vec<f64>>| columns.iter_mut().map(|column| column.split_off(at)).collect();
+        let (columns, labels, targets) = (split(&mut self.columns), split(&mut self.labels), self.targets.split_off(at));
+        let weights = if self.weights.is_empty() { Vec::new() } else { self.weights.split_off(at) };
+        let seen = Seen { rows: targets.len() as u64, ..Seen::default() };
+        let (design, label, origins) = (self.design.clone(), self.label.clone(), self.origins.clone());
+        Self { design, label, seen, origins, columns, labels, targets, weights }
+    }
+
+    pub(crate) fn label_varies(&self) -> bool {
+        self.labels.iter().flatten().any(|value| *value != 0.0)
+    }
+}
+
+impl RowsBuilder {
+    pub fn new(plan: Plan) -> Self {
+        let raw = |is_text: bool| {
+            if is_text { Raw::Levels { codes: Vec::new(), names: BTreeMap::new() } } else { Raw::Numbers(Vec::new()) }
+        };
+        let features = plan.features.iter().map(|feature| raw(feature.is_text)).collect();
+        let label = raw(plan.label_kind == crate::LabelKind::Class);
+        Self { plan, rows: 0, label, weights: Vec::new(), features }
+    }
+
+    /// Bytes that so many more rows will take.
+    pub fn bytes_for(plan: &Plan, rows: usize) -> usize {
+        let text = plan.features.iter().filter(|feature| feature.is_text).count();
+        let numbers = plan.features.len() - text + 1 + usize::from(plan.weighted);
+        rows * (numbers * size_of::<f64>() + text * size_of::<u32>())
+    }
+
+    /// Bytes that [`Self::finish`] will need on top: the levels spelled out, the label's columns, and the
+    /// standardised copy that the arithmetic works on.
+    pub fn finish_bytes(&self) -> usize {
+        let columns: usize = self
+            .features
+            .iter()
+            .map(|raw| match raw {
+                Raw::Numbers(_) => 1,
+                Raw::Levels { names, .. } => 2 * names.len(),
+            })
+            .sum();
+        // A label has a column for each class, and those are copied too.
+        let labels = if self.plan.counts_classes() { 2 * self.plan.classes_max().min(self.label.names().max(33)) } else { 2 };
+        self.rows * (columns + labels + 2) * size_of::<f64>()
+    }
+
+    /// Refuses a text as soon as it has many more values than it may: names are kept too, and an id has millions.
+    pub fn push(&mut self, rows: usize, label: Block<'_>, weights: Option<&dyn Numbers>, features: &[Block<'_>]) -> Result<()> {
+        assert_eq!(features.len(), self.plan.features.len(), "one block for each feature of the plan");
+        self.rows += rows;
+        self.label.push(rows, label);
+        if let Some(weights) = weights {
+            extend(&mut self.weights, rows, weights);
+        }
+        for (feature, (raw, block)) in self.features.iter_mut().zip(features).enumerate() {
+            raw.push(rows, *block);
+            if raw.names() > 10 * self.plan.max_levels + 1000 {
+                return Err(self.plan.too_many_levels(feature));
+            }
+        }
+        if self.label.names() > 10 * self.plan.max_classes + 1000 {
+            return Err(self.plan.too_many_classes());
+        }
+        Ok(())
+    }
+
+    /// Adds the rows of another builder after one's own.
+    pub fn append(&mut self, other: RowsBuilder) {
+        self.rows += other.rows;
+        self.label.append(other.label);
+        self.weights.extend(other.weights);
+        for (mine, theirs) in self.features.iter_mut().zip(other.features) {
+            mine.append(theirs);
+        }
+    }
+
+    pub fn finish(self) -> Result<Rows> {
+        let rows = self.rows;
+        self.finish_part(rows)
+    }
+
+    /// Finishes together with rows that are held out: these get the same columns, filled and centred by the means of one's own.
+    pub fn finish_with(mut self, held_out: RowsBuilder) -> Result<(Rows, Rows)> {
+        let rows = self.rows;
+        self.append(held_out);
+        let mut both = self.finish_part(rows)?;
+        let at = both.seen.rows as usize;
+        let held_out = both.split_off(at);
+        Ok((both, held_out))
+    }
+
+    /// Finishes all rows; only the first `own` of them decide on means, and are counted in `seen`.
+    fn finish_part(mut self, own: usize) -> Result<Rows> {
+        let mut seen = Seen { missing: vec![0; self.features.len()], ..Seen::default() };
+        let kept = self.kept_rows(&mut seen)?;
+        let own = kept.partition_point(|row| *row < own);
+        if kept.len() < self.rows {
+            self.label.retain(&kept);
+            self.features.iter_mut().for_each(|raw| raw.retain(&kept));
+            retain(&mut self.weights, &kept);
+        }
+        seen.rows = own as u64;
+        let (label, targets, labels) = self.finish_label(&seen)?;
+        let weights = self.weights;
+        let plan = self.plan;
+        let finish = |(feature, raw): (usize, Raw)| -> Result<_> {
+            let null = raw.missing();
+            let missing = null[..own].iter().filter(|null| **null).count() as u64;
+            let is_number = matches!(raw, Raw::Numbers(_));
+            let mut columns = Vec::new();
+            for (coding, mut column) in raw.into_columns(&plan, feature)? {
+                let origin = Origin { coding, mean: centre(&mut column, own, &weights) };
+                columns.push((DesignColumn { feature, is_number }, origin, column));
+            }
+            if plan.nulls == Nulls::Indicator && missing > 0 {
+                let mut flags: Vec<f64> = null.iter().map(|null| f64::from(*null)).collect();
+                let origin = Origin { coding: Coding::Missing, mean: centre(&mut flags, own, &weights) };
+                columns.push((DesignColumn { feature, is_number: false }, origin, flags));
+            }
+            Ok((missing, columns))
+        };
+        let finished: Vec<Result<_>> = self.features.into_par_iter().enumerate().map(finish).collect();
+        let (mut design, mut origins, mut columns) = (Vec::new(), Vec::new(), Vec::new());
+        // In order, so that of several mistakes the first is named.
+        for (feature, finished) in finished.into_iter().enumerate() {
+            let (missing, own_columns) = finished?;
+            seen.missing[feature] = missing;
+            for (place, origin, column) in own_columns {
+                design.push(place);
+                origins.push(origin);
+                columns.push(column);
+            }
+        }
+        let mut labels = labels;
+        labels.iter_mut().for_each(|column| {
+            centre(column, own, &weights);
+        });
+        Ok(Rows { design, label, seen, origins, columns, labels, targets, weights })
+    }
+
+    fn kept_rows(&self, seen: &mut Seen) -> Result<Vec<usize>> {
+        if let Some(weight) = self.weights.iter().find(|weight| **weight < 0.0) {
+            return Err(Plan::negative_weight(*weight));
+        }
+        let no_label = self.label.missing();
+        let mut kept: Vec<usize> = (0..self.rows).filter(|row| !no_label[*row]).collect();
+        seen.rows_without_label = (self.rows - kept.len()) as u64;
+        let labelled = kept.len();
+        kept.retain(|row| self.weights.get(*row).is_none_or(|w| is_value(*w) && *w > 0.0));
+        seen.rows_without_weight = (labelled - kept.len()) as u64;
+        if matches!(self.plan.nulls, Nulls::Drop | Nulls::Error) {
+            let before = kept.len();
+            for (feature, raw) in self.features.iter().enumerate() {
+                let missing = raw.missing();
+                if self.plan.nulls == Nulls::Error && kept.iter().any(|row| missing[*row]) {
+                    return Err(self.plan.null_refused(feature));
+                }
+                kept.retain(|row| !missing[*row]);
+            }
+            seen.rows_with_null = (before - kept.len()) as u64;
+        }
+        Ok(kept)
+    }
+
+    /// What the label is, the label of each row, and its columns.
+    #[allow(clippy::type_complexity)]
+    fn finish_label(&self, seen: &Seen) -> Result<(Label, Vec<f64>, Vec<Vec<f64>>)> {
+        let classes = if self.plan.counts_classes() { self.label.classes(&self.plan)? } else { None };
+        let label = self.plan.decide(classes.as_ref().map(|(names, _)| names), seen.rows);
+        Ok(match (&label, classes, &self.label) {
+            (Label::Classes(_), Some((_, codes)), _) => {
+                let flags = |class: usize| codes.iter().map(|code| f64::from(*code == class)).collect();
+                let columns = label.columns().map(flags).collect();
+                (label, codes.iter().map(|code| *code as f64).collect(), columns)
+            }
+            (_, _, Raw::Numbers(values)) => (label, values.clone(), vec![values.clone()]),
+            (_, _, Raw::Levels { .. }) => unreachable!("text is always a class"),
+        })
+    }
+}
+
+impl Raw {
+    fn push(&mut self, rows: usize, block: Block<'_>) {
+        match (self, block) {
+            (Raw::Numbers(values), Block::Numbers(numbers)) => extend(values, rows, numbers),
+            (Raw::Levels { codes, names }, Block::Levels { codes: new, names: new_names }) => {
+                let map = map_names(names, new_names.iter().map(|name| name.to_string()));
+                codes.extend(new.iter().map(|code| map.get(*code as usize).copied().unwrap_or(NO_LEVEL)));
+            }
+            _ => unreachable!("the plan fixes whether a column is text"),
+        }
+    }
+
+    fn names(&self) -> usize {
+        match self {
+            Raw::Numbers(_) => 0,
+            Raw::Levels { names, .. } => names.len(),
+        }
+    }
+
+    fn append(&mut self, other: Raw) {
+        match (self, other) {
+            (Raw::Numbers(mine), Raw::Numbers(theirs)) => mine.extend(theirs),
+            (Raw::Levels { codes, names }, Raw::Levels { codes: theirs, names: their_names }) => {
+                let mut ordered: Vec<(String, u32)> = their_names.into_iter().collect();
+                ordered.sort_by_key(|(_, code)| *code);
+                let map = map_names(names, ordered.into_iter().map(|(name, _)| name));
+                codes.extend(theirs.iter().map(|code| map.get(*code as usize).copied().unwrap_or(NO_LEVEL)));
+            }
+            _ => unreachable!("the plan fixes whether a column is text"),
+        }
+    }
+
+    fn retain(&mut self, kept: &[usize]) {
+        match self {
+            Raw::Numbers(values) => retain(values, kept),
+            Raw::Levels { codes, .. } => *codes = kept.iter().map(|row| codes[*row]).collect(),
+        }
+    }
+
+    fn missing(&self) -> Vec<bool> {
+        match self {
+            Raw::Numbers(values) => values.iter().map(|value| !is_value(*value)).collect(),
+            Raw::Levels { codes, .. } => codes.iter().map(|code| *code == NO_LEVEL).collect(),
+        }
+    }
+
+    /// A number as it is, a text as one column of zeros and ones for each level, in the order of the levels.
+    fn into_columns(self, plan: &Plan, feature: usize) -> Result<Vec<(Coding, Vec<f64>)>> {
+        Ok(match self {
+            Raw::Numbers(values) => vec![(Coding::Number, values)],
+            Raw::Levels { codes, names } => {
+                let mut used = vec![false; names.len()];
+                codes.iter().filter(|code| **code != NO_LEVEL).for_each(|code| used[*code as usize] = true);
+                if used.iter().filter(|used| **used).count() > plan.max_levels {
+                    return Err(plan.too_many_levels(feature));
+                }
+                let flag = |code: u32, level: u32| if code == NO_LEVEL { f64::NAN } else { f64::from(code == level) };
+                let levels = names.into_iter().filter(|(_, level)| used[*level as usize]);
+                let column = |level: u32| codes.iter().map(|code| flag(*code, level)).collect();
+                levels.map(|(name, level)| (Coding::Level(name), column(level))).collect()
+            }
+        })
+    }
+
+    /// The classes of a label in order, and the class of each row; `None` if an integer takes too many values.
+    #[allow(clippy::type_complexity)]
+    fn classes(&self, plan: &Plan) -> Result<Option<(BTreeMap<Class, usize>, Vec<usize>)>> {
+        let mut classes: BTreeMap<Class, usize> = BTreeMap::new();
+        let of_row: Vec<Class> = match self {
+            Raw::Numbers(values) => values.iter().map(|value| Class::of_number(*value)).collect(),
+            Raw::Levels { codes, names } => {
+                let mut by_code = vec![Class::Whole(0); names.len()];
+                names.iter().for_each(|(name, code)| by_code[*code as usize] = Class::Text(name.clone()));
+                codes.iter().map(|code| by_code[*code as usize].clone()).collect()
+            }
+        };
+        for class in &of_row {
+            if !classes.contains_key(class) {
+                classes.insert(class.clone(), 0);
+            }
+            if classes.len() > plan.classes_max() {
+                return if plan.keeps_number() { Ok(None) } else { Err(plan.too_many_classes()) };
+            }
+        }
+        classes.values_mut().enumerate().for_each(|(at, class)| *class = at);
+        let codes = of_row.iter().map(|class| classes[class]).collect();
+        Ok(Some((classes, codes)))
+    }
+}
+
+/// The code of each of `new` in `names`, which grows.
+fn map_names(names: &mut BTreeMap<String, u32>, new: impl Iterator<Item = String>) -> Vec<u32> {
+    new.map(|name| {
+        let next = names.len() as u32;
+        *names.entry(name).or_insert(next)
+    })
+    .collect()
+}
+
+fn extend(values: &mut Vec<f64>, rows: usize, numbers: &dyn Numbers) {
+    let start = values.len();
+    values.resize(start + rows, 0.0);
+    numbers.fill(0, &mut values[start..]);
+}
+
+fn retain(values: &mut Vec<f64>, kept: &[usize]) {
+    if !values.is_empty() {
+        *values = kept.iter().map(|row| values[*row]).collect();
+    }
+}
+
+/// Subtracts the weighted mean of the known values among the first `own`; a missing value becomes 0, which is the mean.
+/// Returns that mean.
+fn centre(column: &mut [f64], own: usize, weights: &[f64]) -> f64 {
+    let weight = |row: usize| weights.get(row).copied().unwrap_or(1.0);
+    let known = |column: &[f64]| -> (f64, f64) {
+        let mut total = (0.0, 0.0);
+        for (row, value) in column[..own].iter().enumerate().filter(|(_, value)| is_value(**value)) {
+            total.0 += weight(row) * value;
+            total.1 += weight(row);
+        }
+        total
+    };
+    let (sum, count) = known(column);
+    let first = if count > 0.0 { sum / count } else { 0.0 };
+    column.iter_mut().for_each(|value| *value -= first);
+    // What the first mean lost to rounding, which matters for a timestamp in nanoseconds.
+    let (sum, _) = known(column);
+    let rest = if count > 0.0 { sum / count } else { 0.0 };
+    column.iter_mut().for_each(|value| *value = if is_value(*value) { *value - rest } else { 0.0 });
+    let energy: f64 = column[..own].iter().enumerate().map(|(row, value)| weight(row) * value * value).sum();
+    if energy <= CONSTANT * (energy + count * first * first) {
+        column.fill(0.0);
+    }
+    first + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Table;
+
+    /// Means, levels and fills come from one's own rows; the held-out rows are measured against them.
+    #[test]
+    fn held_out_rows_are_measured_against_ones_own() {
+        let table = Table::new().numbers("x", &[1.0, 3.0, f64::NAN, 10.0, f64::NAN]).text("t", &["a", "b", "a", "c", "a"]);
+        let (own, other) = table.split_rows(&[0.0, 1.0, 2.0, 3.0, 4.0], 3);
+        assert_eq!(own.columns[0], [-1.0, 1.0, 0.0]);
+        assert_eq!(other.columns[0], [8.0, 0.0]);
+        assert_eq!((own.columns.len(), own.seen.missing[0]), (4, 1), "x, a, b, and c, which is constant here");
+        assert_eq!(own.columns[3], [0.0; 3]);
+        assert_eq!((own.targets.as_slice(), other.targets.as_slice()), (&[0.0, 1.0, 2.0][..], &[3.0, 4.0][..]));
+        let mean = 2.0 / 3.0;
+        assert!((other.columns[1][0] + mean).abs() < 1e-15 && (other.columns[1][1] - (1.0 - mean)).abs() < 1e-15);
+    }
+}

@@ -1,0 +1,125 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::settings::options::{Bytes, Count, unknown_names};
+use crate::{Check, Error, Result, choice, options};
+
+choice! {
+    /// What kind of label it is.
+    pub enum Task {
+        Auto = "auto",
+        Regression = "regression",
+        Classification = "classification",
+    }
+}
+
+choice! {
+    /// What a NULL in a feature means.
+    pub enum Nulls {
+        Mean = "mean",
+        Indicator = "indicator",
+        Drop = "drop",
+        Error = "error",
+    }
+}
+
+choice! {
+    /// Which rows the answer has.
+    pub enum Shown {
+        Chosen = "chosen",
+        All = "all",
+    }
+}
+
+choice! {
+    /// How the table is read.
+    pub enum Reading {
+        Auto = "auto",
+        Moments = "moments",
+        Rows = "rows",
+    }
+}
+
+options! {
+    /// The options that every selector has.
+    pub struct Common {
+        /// How many features to choose, or 'auto': as many as minimise the extended Bayesian information criterion.
+        k: Count = Count::Default, Check::AtLeast(1.0);
+        /// Only these columns are candidates; `*` stands for any letters. A table or subquery with a column `feature`, such as
+        /// another selection, is read first.
+        features: Vec<String> = Vec::new();
+        /// These columns are no candidates; `*` stands for any letters.
+        exclude: Vec<String> = Vec::new();
+        /// Chosen first, in this order, and counted in `k`.
+        must_include: Vec<String> = Vec::new();
+        /// A numeric column: how often each row counts.
+        weights: Option<String> = None;
+        /// Columns that are chosen together, as one feature of the group's name.
+        groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        /// One selection for each combination of these columns' values.
+        partition_by: Vec<String> = Vec::new();
+        /// Whether the label is a number or a class. 'auto': text and booleans are classes, floats are numbers,
+        /// integers are classes when they take at most 32 values with five or more rows each on average.
+        task: Task = Task::Auto;
+        /// NULL, NaN and infinity in a feature: filled with the mean, filled with the mean and flagged by an extra
+        /// column, the row dropped, or an error. Rows without a label are always dropped.
+        nulls: Nulls = Nulls::Mean;
+        /// Most distinct values of a text column.
+        max_levels: usize = 50, Check::AtLeast(1.0);
+        /// Most distinct values of a label that is a class.
+        max_classes: usize = 100, Check::AtLeast(2.0);
+        /// Scale every feature to unit length first.
+        standardize: bool = true;
+        /// 'all' also lists the features that were not chosen, and why.
+        rows: Shown = Shown::Chosen;
+        /// Where random numbers start.
+        seed: usize = 0;
+        /// Threads for the selection; 0: all.
+        threads: usize = 0, Check::Between(0.0, 1024.0);
+        /// Most memory for what is kept of the table.
+        max_memory: Option<Bytes> = None;
+        /// One pass that keeps second moments, or the rows themselves. 'auto': moments where they suffice, up to 1000 columns.
+        reads: Reading = Reading::Auto;
+    }
+}
+
+impl Common {
+    /// Checks groups and forced features against the columns that may be chosen, and returns the names of the units.
+    pub fn check_units(&self, features: &[String]) -> Result<Vec<String>> {
+        let mut group_of = BTreeMap::new();
+        for (group, members) in &self.groups {
+            for member in members {
+                if !features.contains(member) {
+                    return Err(unknown_names("groups", member, features));
+                }
+                if group_of.insert(member.as_str(), group).is_some() {
+                    return Err(Error::call(format!("`groups` has `{member}` twice; a feature belongs to one group")));
+                }
+            }
+            if members.is_empty() {
+                return Err(Error::call(format!("`groups` has no feature in `{group}`; name some, or leave it out")));
+            }
+        }
+        let single = features.iter().filter(|name| !group_of.contains_key(name.as_str()));
+        let units: Vec<String> = single.chain(self.groups.keys()).cloned().collect();
+        if let Some(group) = self.groups.keys().find(|group| units.iter().filter(|unit| unit == group).count() > 1) {
+            return Err(Error::call(format!(
+                "two features are named `{group}`: a group and a column outside of it; rename the group"
+            )));
+        }
+        let mut forced = BTreeSet::new();
+        for name in &self.must_include {
+            if let Some(group) = group_of.get(name.as_str()) {
+                return Err(Error::call(format!(
+                    "`must_include` names `{name}`, which is part of the group `{group}`; name the group"
+                )));
+            }
+            if !units.contains(name) {
+                return Err(unknown_names("must_include", name, &units));
+            }
+            if !forced.insert(name) {
+                return Err(Error::call(format!("`must_include` names `{name}` twice")));
+            }
+        }
+        Ok(units)
+    }
+}

@@ -1,0 +1,542 @@
+//! Options are declared once, with [`options!`](macro@crate::settings::options). Parsing, range checks, error messages,
+//! `selector_options()` and the manual are all read off that declaration.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::error::{did_you_mean, name_list};
+use crate::{Error, Result};
+
+/// What a user wrote: option names and values, still unchecked.
+pub type Settings = serde_json::Map<String, Value>;
+
+/// One option, described for a person.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OptionSpec {
+    pub name: &'static str,
+    /// The kind of value it takes: `number`, `text`, `list of text`, …
+    pub kind: &'static str,
+    /// What a table looks like that can be given instead.
+    pub table: Option<TableShape>,
+    pub default: String,
+    /// The values it accepts, in words.
+    pub allowed: String,
+    pub description: String,
+}
+
+/// A table that can stand for a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableShape {
+    /// Features, and the list that each belongs to.
+    Lists,
+    /// Features, and a number of each.
+    Numbers,
+    /// Features that belong to each other.
+    Pairs,
+}
+
+impl TableShape {
+    /// What its columns are called; `None`: whatever they are.
+    pub fn columns(self) -> Option<[&'static str; 2]> {
+        match self {
+            TableShape::Lists => Some(["feature", "feature_group"]),
+            TableShape::Numbers => Some(["feature", "cost"]),
+            TableShape::Pairs => None,
+        }
+    }
+}
+
+/// A struct whose fields are options.
+pub trait Options: Default {
+    fn specs() -> Vec<OptionSpec>;
+
+    /// Sets the option called `name`, or says why not. `None`: there is no such option here.
+    fn set(&mut self, name: &str, value: &Value) -> Option<Result<()>>;
+}
+
+/// A type that an option can have.
+pub trait OptionType: Sized {
+    const KIND: &'static str;
+    /// What a list of it is called.
+    const LIST: &'static str = "list";
+    /// What a table looks like that can be given instead.
+    const TABLE: Option<TableShape> = None;
+
+    /// The accepted values in words, where the type itself limits them.
+    fn allowed() -> String {
+        String::new()
+    }
+
+    /// `None` when the value is not of this type.
+    fn parse(value: &Value) -> Option<Self>;
+
+    fn print(&self) -> String;
+}
+
+/// A limit that both checks a value and prints itself.
+#[derive(Debug, Clone, Copy)]
+pub enum Check {
+    AtLeast(f64),
+    Above(f64),
+    Between(f64, f64),
+}
+
+impl Check {
+    fn holds(self, value: &Value) -> bool {
+        if let Some(items) = value.as_array() {
+            return items.iter().all(|item| self.holds(item));
+        }
+        if let Some(items) = value.as_object() {
+            return items.values().all(|item| self.holds(item));
+        }
+        let Some(x) = value.as_f64() else { return true };
+        match self {
+            Check::AtLeast(low) => x >= low,
+            Check::Above(low) => x > low,
+            Check::Between(low, high) => (low..=high).contains(&x),
+        }
+    }
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Check::AtLeast(low) => write!(f, "at least {low}"),
+            Check::Above(low) => write!(f, "above {low}"),
+            Check::Between(low, high) => write!(f, "between {low} and {high}"),
+        }
+    }
+}
+
+/// Reads `settings` into `T`; names that `T` does not have are an error.
+pub fn read<T: Options>(settings: &Settings) -> Result<T> {
+    let mut options = T::default();
+    for (name, value) in settings {
+        match options.set(name, value) {
+            Some(result) => result?,
+            None => return Err(unknown(name, &T::specs())),
+        }
+    }
+    Ok(options)
+}
+
+/// ``unknown option `kk`; did you mean `k`? options are k, tolerance``
+pub fn unknown(name: &str, specs: &[OptionSpec]) -> Error {
+    let names: Vec<&str> = specs.iter().map(|spec| spec.name).collect();
+    let hint = did_you_mean(name, &names);
+    Error::call(format!("unknown option `{name}`{hint} options are {}", names.join(", ")))
+}
+
+/// The body of every generated `set`: type, then limit, then the one message they share.
+pub fn parse_checked<T: OptionType>(name: &str, value: &Value, check: Option<Check>) -> Result<T> {
+    let must_be = |what: &str| Error::call(format!("`{name}` must be {what}, got {}", show(value)));
+    let parsed = T::parse(value);
+    if let Some(check) = check
+        && !check.holds(value)
+    {
+        // Of a map only what is wrong: a table of prices may be long.
+        let wrong = value.as_object().and_then(|items| items.iter().find(|(_, item)| !check.holds(item)));
+        return Err(match wrong {
+            Some((key, item)) => Error::call(format!("`{name}` must be {check}, got {} for `{key}`", show(item))),
+            None => must_be(&check.to_string()),
+        });
+    }
+    parsed.ok_or_else(|| must_be(&if T::allowed().is_empty() { format!("a {}", T::KIND) } else { T::allowed() }))
+}
+
+/// A value as the user would write it in SQL.
+pub fn show(value: &Value) -> String {
+    match value {
+        Value::Null => "NULL".into(),
+        Value::String(text) => format!("'{text}'"),
+        Value::Array(items) => format!("[{}]", items.iter().map(show).collect::<Vec<_>>().join(", ")),
+        other => other.to_string(),
+    }
+}
+
+impl OptionType for f64 {
+    const KIND: &'static str = "number";
+    const LIST: &'static str = "list of numbers";
+    fn parse(value: &Value) -> Option<Self> {
+        value.as_f64().filter(|x| x.is_finite())
+    }
+    fn print(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl OptionType for usize {
+    const KIND: &'static str = "whole number";
+    const LIST: &'static str = "list of whole numbers";
+    fn parse(value: &Value) -> Option<Self> {
+        whole(value)
+    }
+    fn print(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl OptionType for bool {
+    const KIND: &'static str = "boolean";
+    fn parse(value: &Value) -> Option<Self> {
+        value.as_bool()
+    }
+    fn print(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl OptionType for String {
+    const KIND: &'static str = "text";
+    const LIST: &'static str = "list of text";
+    fn parse(value: &Value) -> Option<Self> {
+        value.as_str().map(str::to_owned)
+    }
+    fn print(&self) -> String {
+        format!("'{self}'")
+    }
+}
+
+/// An option that is off until it is set.
+impl<T: OptionType> OptionType for Option<T> {
+    const KIND: &'static str = T::KIND;
+    fn allowed() -> String {
+        T::allowed()
+    }
+    fn parse(value: &Value) -> Option<Self> {
+        if value.is_null() { Some(None) } else { T::parse(value).map(Some) }
+    }
+    fn print(&self) -> String {
+        self.as_ref().map_or("NULL".into(), T::print)
+    }
+}
+
+/// A list; one value alone may be written without the brackets.
+impl<T: OptionType> OptionType for Vec<T> {
+    const KIND: &'static str = T::LIST;
+    fn allowed() -> String {
+        if T::allowed().is_empty() { String::new() } else { format!("a list of {}", T::allowed()) }
+    }
+    fn parse(value: &Value) -> Option<Self> {
+        match value {
+            Value::Array(items) => items.iter().map(T::parse).collect(),
+            one => T::parse(one).map(|one| vec![one]),
+        }
+    }
+    fn print(&self) -> String {
+        format!("[{}]", self.iter().map(T::print).collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// Group name → its columns.
+impl OptionType for BTreeMap<String, Vec<String>> {
+    const KIND: &'static str = "map of lists, or a table with columns feature and feature_group";
+    const TABLE: Option<TableShape> = Some(TableShape::Lists);
+    fn parse(value: &Value) -> Option<Self> {
+        value.as_object()?.iter().map(|(name, columns)| Some((name.clone(), Vec::parse(columns)?))).collect()
+    }
+    fn print(&self) -> String {
+        if self.is_empty() { "NULL".into() } else { format!("{self:?}") }
+    }
+}
+
+/// Name → number.
+impl OptionType for BTreeMap<String, f64> {
+    const KIND: &'static str = "map of numbers, or a table with columns feature and cost";
+    const TABLE: Option<TableShape> = Some(TableShape::Numbers);
+    fn parse(value: &Value) -> Option<Self> {
+        value.as_object()?.iter().map(|(name, number)| Some((name.clone(), f64::parse(number)?))).collect()
+    }
+    fn print(&self) -> String {
+        if self.is_empty() { "NULL".into() } else { format!("{self:?}") }
+    }
+}
+
+/// Name → names.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Lists(pub BTreeMap<String, Vec<String>>);
+
+impl OptionType for Lists {
+    const KIND: &'static str = "map of lists, or a table with columns feature and feature_group";
+    const TABLE: Option<TableShape> = Some(TableShape::Lists);
+    fn parse(value: &Value) -> Option<Self> {
+        BTreeMap::parse(value).map(Self)
+    }
+    fn print(&self) -> String {
+        self.0.print()
+    }
+}
+
+/// Pairs of names, or each name's partners: `[['a', 'b'], …]` or `MAP {'a': ['b', …], …}`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Pairs(pub Vec<(String, String)>);
+
+impl OptionType for Pairs {
+    const KIND: &'static str = "list of pairs, or a table of two columns";
+    const TABLE: Option<TableShape> = Some(TableShape::Pairs);
+    fn allowed() -> String {
+        "a list of pairs of names, a map from names to lists of names, or a table of two columns".into()
+    }
+    fn parse(value: &Value) -> Option<Self> {
+        if let Some(lists) = value.as_object() {
+            let pairs = |(name, partners)| Some((name, Vec::<String>::parse(partners)?));
+            let lists: Vec<(&String, Vec<String>)> = lists.iter().map(pairs).collect::<Option<_>>()?;
+            return Some(Self(lists.into_iter().flat_map(|(a, all)| all.into_iter().map(|b| (a.clone(), b))).collect()));
+        }
+        let pair = |pair: &Value| match &Vec::<String>::parse(pair)?[..] {
+            [a, b] => Some((a.clone(), b.clone())),
+            _ => None,
+        };
+        value.as_array()?.iter().map(pair).collect::<Option<_>>().map(Self)
+    }
+    fn print(&self) -> String {
+        if self.0.is_empty() { "NULL".into() } else { format!("{:?}", self.0) }
+    }
+}
+
+/// How many features to choose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Count {
+    /// Ten, or as many as there are.
+    Default,
+    Exactly(usize),
+    /// As many as an information criterion asks for.
+    Auto,
+}
+
+impl OptionType for Count {
+    const KIND: &'static str = "whole number or 'auto'";
+    fn allowed() -> String {
+        "a whole number or 'auto'".into()
+    }
+    fn parse(value: &Value) -> Option<Self> {
+        match value.as_str() {
+            Some(text) => text.eq_ignore_ascii_case("auto").then_some(Count::Auto),
+            None => whole(value).map(Count::Exactly),
+        }
+    }
+    fn print(&self) -> String {
+        match self {
+            Count::Default => "10".into(),
+            Count::Exactly(k) => k.to_string(),
+            Count::Auto => "'auto'".into(),
+        }
+    }
+}
+
+/// A number of bytes: a number, or text such as `'512MB'`, `'2 GiB'`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bytes(pub usize);
+
+impl OptionType for Bytes {
+    const KIND: &'static str = "size";
+    fn allowed() -> String {
+        "a size such as '512MB' or '2GB'".into()
+    }
+    fn parse(value: &Value) -> Option<Self> {
+        let Some(text) = value.as_str() else { return whole(value).filter(|bytes| *bytes > 0).map(Bytes) };
+        let text = text.trim().to_lowercase();
+        let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let factor = match text[digits..].trim() {
+            "" | "b" => 1.0,
+            "kb" | "k" | "kib" => 1024.0,
+            "mb" | "m" | "mib" => 1024.0 * 1024.0,
+            "gb" | "g" | "gib" => 1024.0 * 1024.0 * 1024.0,
+            _ => return None,
+        };
+        let bytes = text[..digits].parse::<f64>().ok()? * factor;
+        (bytes >= 1.0).then_some(Bytes(bytes as usize))
+    }
+    fn print(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+/// `20`, and `20.0` because JSON and SQL arithmetic make such numbers.
+fn whole(value: &Value) -> Option<usize> {
+    let float = || value.as_f64().filter(|x| *x >= 0.0 && x.fract() == 0.0 && *x < 1e15).map(|x| x as u64);
+    value.as_u64().or_else(float).map(|x| x as usize)
+}
+
+/// The accepted words in a message: `'a', 'b' or 'c'`.
+pub fn one_of(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [only] => format!("'{only}'"),
+        [first @ .., last] => {
+            format!("{} or '{last}'", first.iter().map(|w| format!("'{w}'")).collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+/// Names that an option gave but the table does not have.
+pub fn unknown_names(option: &str, missing: &str, known: &[String]) -> Error {
+    let hint = did_you_mean(missing, known);
+    Error::call(format!("`{option}` names `{missing}`, which is not a feature{hint} features are {}", name_list(known)))
+}
+
+/// Doc lines joined into one paragraph.
+pub fn paragraph(lines: &[&str]) -> String {
+    lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ").trim().to_string()
+}
+
+/// Declares a struct of options: documentation, type, default and limit of each, written once. `..name: Type;` takes in the
+/// options of another such struct.
+#[macro_export]
+macro_rules! options {
+    (
+        $(#[doc = $struct_doc:expr])*
+        $vis:vis struct $Name:ident {
+            $( $(#[doc = $doc:expr])* $field:ident : $ty:ty = $default:expr $(, $check:expr)? ; )*
+            $( .. $shared:ident : $shared_ty:ty ; )*
+        }
+    ) => {
+        $(#[doc = $struct_doc])*
+        #[derive(Debug, Clone)]
+        $vis struct $Name { $( $(#[doc = $doc])* pub $field: $ty, )* $( pub $shared: $shared_ty, )* }
+
+        impl Default for $Name {
+            fn default() -> Self {
+                Self { $( $field: $default, )* $( $shared: Default::default(), )* }
+            }
+        }
+
+        impl $crate::Options for $Name {
+            fn specs() -> Vec<$crate::OptionSpec> {
+                #[allow(unused_mut)]
+                let mut specs = vec![ $( {
+                    let default: $ty = $default;
+                    #[allow(unused_mut, unused_assignments)]
+                    let mut allowed = <$ty as $crate::OptionType>::allowed();
+                    $( allowed = ($check as $crate::Check).to_string(); )?
+                    $crate::OptionSpec {
+                        name: stringify!($field),
+                        kind: <$ty as $crate::OptionType>::KIND,
+                        table: <$ty as $crate::OptionType>::TABLE,
+                        default: $crate::OptionType::print(&default),
+                        allowed,
+                        description: $crate::options::paragraph(&[$($doc),*]),
+                    }
+                }, )* ];
+                $( specs.extend(<$shared_ty as $crate::Options>::specs()); )*
+                specs
+            }
+
+            #[allow(unused_variables)]
+            fn set(&mut self, name: &str, value: &$crate::Value) -> Option<$crate::Result<()>> {
+                match name {
+                    $( stringify!($field) => {
+                        #[allow(unused_mut, unused_assignments)]
+                        let mut check: Option<$crate::Check> = None;
+                        $( check = Some($check); )?
+                        Some($crate::options::parse_checked(name, value, check).map(|parsed| self.$field = parsed))
+                    } )*
+                    _ => {
+                        $( if let Some(result) = $crate::Options::set(&mut self.$shared, name, value) {
+                            return Some(result);
+                        } )*
+                        None
+                    }
+                }
+            }
+        }
+    };
+}
+
+/// Declares an option that is one of a few words.
+#[macro_export]
+macro_rules! choice {
+    (
+        $(#[$meta:meta])*
+        $vis:vis enum $Name:ident { $( $(#[$variant_meta:meta])* $Variant:ident = $word:literal, )+ }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, $crate::serde::Serialize, $crate::serde::Deserialize)]
+        #[serde(crate = "pursuit_udfs::serde")]
+        $vis enum $Name { $( $(#[$variant_meta])* #[serde(rename = $word)] $Variant, )+ }
+
+        impl $crate::OptionType for $Name {
+            const KIND: &'static str = "text";
+            const LIST: &'static str = "list of text";
+            fn allowed() -> String {
+                $crate::options::one_of(&[$($word),+])
+            }
+            fn parse(value: &$crate::Value) -> Option<Self> {
+                let word = value.as_str()?.to_lowercase();
+                match word.as_str() {
+                    $( $word => Some($Name::$Variant), )+
+                    _ => None,
+                }
+            }
+            fn print(&self) -> String {
+                match self {
+                    $( $Name::$Variant => concat!("'", $word, "'").to_string(), )+
+                }
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    choice! {
+        enum Colour { Red = "red", Blue = "blue", }
+    }
+
+    options! {
+        struct Paint {
+            /// How many coats.
+            coats: usize = 2, Check::AtLeast(1.0);
+            /// Which one.
+            colour: Colour = Colour::Red;
+            /// Thinner share.
+            thinner: f64 = 0.5, Check::Between(0.0, 1.0);
+        }
+    }
+
+    fn message(json: &str) -> String {
+        let settings: Settings = serde_json::from_str(json).unwrap();
+        read::<Paint>(&settings).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn reads_what_fits() {
+        let settings: Settings = serde_json::from_str(r#"{"coats": 3.0, "colour": "BLUE"}"#).unwrap();
+        let paint = read::<Paint>(&settings).unwrap();
+        assert_eq!((paint.coats, paint.colour, paint.thinner), (3, Colour::Blue, 0.5));
+    }
+
+    #[test]
+    fn messages_name_the_option_the_limit_and_the_value() {
+        assert_eq!(message(r#"{"coats": 0}"#), "`coats` must be at least 1, got 0");
+        assert_eq!(message(r#"{"coats": -2}"#), "`coats` must be at least 1, got -2");
+        assert_eq!(message(r#"{"coats": 1.5}"#), "`coats` must be a whole number, got 1.5");
+        assert_eq!(message(r#"{"colour": "green"}"#), "`colour` must be 'red' or 'blue', got 'green'");
+        assert_eq!(message(r#"{"thinner": "x"}"#), "`thinner` must be a number, got 'x'");
+        assert_eq!(
+            message(r#"{"color": "red"}"#),
+            "unknown option `color`; did you mean `colour`? options are coats, colour, thinner"
+        );
+    }
+
+    #[test]
+    fn sizes_are_written_as_people_write_them() {
+        let size = |text: &str| Bytes::parse(&Value::from(text)).map(|b| b.0);
+        assert_eq!(size("2 KB"), Some(2048));
+        assert_eq!(size("1.5gib"), Some(1_610_612_736));
+        assert_eq!(size("many"), None);
+        assert_eq!(size("0"), None);
+    }
+
+    #[test]
+    fn specs_print_the_declaration() {
+        let specs = Paint::specs();
+        assert_eq!(specs[0].allowed, "at least 1");
+        assert_eq!(specs[1].default, "'red'");
+        assert_eq!(specs[2].description, "Thinner share.");
+    }
+}
