@@ -14,9 +14,10 @@ SELECT rank, feature, round(score, 4) AS score
 FROM omp(sample.breast_cancer, label => label, k => 'auto')
 ORDER BY rank;
 
--- A network attends to what it needs, and another one, which sees only the chosen features, judges the choice.
+-- A network attends to what it needs; another one, which sees only the chosen features, is judged on rows that neither has seen.
+WITH known AS (SELECT * FROM sample.wine WHERE proline % 3 > 0), unknown AS (SELECT * FROM sample.wine WHERE proline % 3 = 0)
 SELECT split, metric, round(value, 2) AS value
-FROM evaluate(sample.wine, label => label, features => (SELECT feature FROM sequential_attention(sample.wine, label => label, k => 4)));
+FROM evaluate(known, label => label, features => (SELECT feature FROM sequential_attention(known, label => label, k => 4)), test => unknown);
 
 -- Every answer has the same columns, so that methods compare side by side.
 SELECT feature, max(rank) FILTER (WHERE method = 'omp') AS omp, max(rank) FILTER (WHERE method = 'correlation') AS correlation

@@ -54,38 +54,60 @@ fn blocks(document: &str) -> Vec<(String, String)> {
     blocks
 }
 
-/// Every SQL block of the README runs, and a text block after one is its answer.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_readme_tells_the_truth() {
-    let ctx = session();
-    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
-    let blocks = blocks(&readme);
-    let mut checked = 0;
-    for (at, (language, sql)) in blocks.iter().enumerate() {
-        if language != "sql" {
-            continue;
-        }
-        let mut answer = Vec::new();
-        for statement in sql.split(';').filter(|statement| !statement.trim().is_empty()) {
-            answer = query(&ctx, statement).await.unwrap_or_else(|error| panic!("README: {statement}\n{error}"));
-        }
-        if let Some((_, expected)) = blocks.get(at + 1).filter(|(language, _)| language == "text") {
-            let found = pretty_format_batches(&answer).unwrap().to_string();
-            assert!(found == expected.trim_end(), "README: {sql}\nanswers\n{found}");
-            checked += 1;
-        }
-    }
-    assert!(checked > 0, "the README shows no answer");
+/// The pages that show queries: the README, and all of docs/.
+fn pages() -> Vec<PathBuf> {
+    let docs = std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let mut pages: Vec<PathBuf> = docs.filter(|path| path.extension().is_some_and(|ending| ending == "md")).collect();
+    pages.push(root().join("README.md"));
+    pages
 }
 
-/// The README's list of selectors is printed from the registry.
+/// Every SQL block of a page runs, in one session from top to bottom, and a text block after one is its answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_pages_tell_the_truth() {
+    for page in pages() {
+        let (ctx, name) = (session(), page.display());
+        let blocks = blocks(&std::fs::read_to_string(&page).unwrap());
+        let mut checked = 0;
+        for (at, (language, sql)) in blocks.iter().enumerate() {
+            if language != "sql" {
+                continue;
+            }
+            let mut answer = Vec::new();
+            for statement in sql.split(';').filter(|statement| !statement.trim().is_empty()) {
+                answer = query(&ctx, statement).await.unwrap_or_else(|error| panic!("{name}: {statement}\n{error}"));
+            }
+            if let Some((_, expected)) = blocks.get(at + 1).filter(|(language, _)| language == "text") {
+                let found = pretty_format_batches(&answer).unwrap().to_string();
+                assert!(found == expected.trim_end(), "{name}: {sql}\nanswers\n{found}");
+                checked += 1;
+            }
+        }
+        assert!(checked > 0, "{name} shows no answer");
+    }
+}
+
+/// The guide's list of selectors is printed from the registry.
 #[test]
-fn the_readme_lists_every_selector() {
-    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+fn the_guide_lists_every_selector() {
+    let guide = std::fs::read_to_string(root().join("docs/guide.md")).unwrap();
     for spec in pursuit_udfs::selectors() {
         let names: Vec<String> = [spec.name].iter().chain(spec.aliases).map(|name| format!("`{name}`")).collect();
         let line = format!("| {} | {} | {} |", names.join(", "), spec.summary(), spec.score);
-        assert!(readme.contains(&line), "README.md lacks the line\n{line}");
+        assert!(guide.contains(&line), "docs/guide.md lacks the line\n{line}");
+    }
+}
+
+/// A link from one page to another file leads somewhere.
+#[test]
+fn links_lead_somewhere() {
+    let others = ["BENCHMARKS.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|name| root().join(name));
+    for page in pages().into_iter().chain(others) {
+        let text = std::fs::read_to_string(&page).unwrap();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()).filter(|link| !link.starts_with("http")) {
+            let file = page.parent().unwrap().join(link.split('#').next().unwrap_or_default());
+            assert!(file.exists(), "{} links to {link}, which is not there", page.display());
+        }
     }
 }
 
