@@ -36,6 +36,16 @@ impl Lease {
         }
         Ok(())
     }
+
+    /// Gives all but so many bytes back.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        if let Some(budget) = &self.budget
+            && bytes < self.bytes
+        {
+            budget.shrink(self.bytes - bytes);
+            self.bytes = bytes;
+        }
+    }
 }
 
 impl Drop for Lease {

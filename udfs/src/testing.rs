@@ -153,6 +153,21 @@ impl Table {
         self.ask(Data::Rows(builder.finish()?), Labels::Any)
     }
 
+    /// One pass of a selector over the table, in runs of `run_rows` rows. The first run makes the problem, as the engine does it.
+    pub fn pass(&self, selector: &dyn Selector, label: &[f64], run_rows: usize, run: &Run) -> Result<(Problem, Ranking)> {
+        let streaming = selector.streaming().ok_or_else(|| Error::call("does not select in one pass"))?;
+        let plan = self.plan();
+        let mut builder = RowsBuilder::new(plan.clone());
+        let end = |start: usize| label.len().min(start + run_rows);
+        self.feed(label, 0..end(0), |rows, label, weights, features| builder.push(rows, label, weights, features))?;
+        let problem = self.ask(Data::Rows(builder.finish()?), Labels::Any)?;
+        let mut pass = streaming.begin(&problem, &plan, label.len() as u64, run)?;
+        for start in (0..label.len()).step_by(run_rows) {
+            self.feed(label, start..end(start), |rows, label, weights, features| pass.push(rows, label, weights, features))?;
+        }
+        Ok((pass.finish(&problem)?, problem)).map(|(ranking, problem)| (problem, ranking))
+    }
+
     /// The first `own` rows, and the others measured against them.
     pub fn split_rows(&self, label: &[f64], own: usize) -> (Rows, Rows) {
         let builder = |range| {

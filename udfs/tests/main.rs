@@ -2,5 +2,7 @@
 
 mod conformance;
 mod datum_wise;
+mod house;
 mod moments;
+mod one_pass;
 mod theorems;

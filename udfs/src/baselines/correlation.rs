@@ -28,11 +28,11 @@ impl Selector for Correlation {
     }
 
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
-        let products = Products::new(problem);
+        let products = Products::new(problem, run)?;
         let start = Pursuit::new(&products);
-        let candidates = || (0..problem.units.len()).filter(|unit| !products.units[*unit].is_empty());
-        let mut free: Vec<(usize, f64)> =
-            candidates().filter(|unit| !problem.must_include.contains(unit)).map(|unit| (unit, start.projection(unit))).collect();
+        let scored = |unit: usize| run.check().map(|()| (unit, start.projection(unit)));
+        let is_free = |unit: &usize| !products.units[*unit].is_empty() && !problem.must_include.contains(unit);
+        let mut free = (0..problem.units.len()).filter(is_free).map(scored).collect::<Result<Vec<(usize, f64)>>>()?;
         free.sort_by(|a, b| tie_aware(b.1).total_cmp(&tie_aware(a.1)).then(a.0.cmp(&b.0)));
         let forced = problem.must_include.iter().filter(|unit| !products.units[**unit].is_empty());
         let order: Vec<(usize, f64)> = forced.map(|unit| (*unit, start.projection(*unit))).chain(free).collect();

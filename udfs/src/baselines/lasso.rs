@@ -36,7 +36,7 @@ impl Selector for Lasso {
     }
 
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
-        let products = Products::new(problem);
+        let products = Products::new(problem, run)?;
         let mut fixed = Pursuit::new(&products);
         problem.must_include.iter().for_each(|unit| fixed.take_unit(*unit));
         let k = match problem.k {

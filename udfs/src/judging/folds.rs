@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::judging::metric::Criterion;
 use crate::reading::split::parts;
-use crate::{Error, Label, Problem, Result, Rows, Run};
+use crate::{Error, Label, Lease, Problem, Result, Rows, Run};
 
 /// Which rows are held out.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,6 +45,7 @@ pub(crate) struct Folds {
     pub held_out: Vec<usize>,
     /// Whether the rows held out judge by the absolute error, not by its square.
     pub is_absolute: bool,
+    _memory: Lease,
 }
 
 impl Folds {
@@ -63,24 +64,39 @@ impl Folds {
             })
             .collect();
         let held_out = if let Holding::Share(_) = holding { vec![1] } else { (0..segments.len()).collect() };
-        let mut folds = Self::empty(problem, rows, segments, held_out, criterion);
+        let memory = run.reserve(Self::bytes_for(rows, rows.rows()))?;
+        let mut folds = Self::empty(problem, rows, segments, held_out, criterion, memory);
         folds.add(rows, &order, &factors(&deviations, problem.standardize));
         Ok(folds)
     }
 
     /// All rows to learn from, and other rows, measured against them, to judge by.
-    pub fn judged_by(problem: &Problem, judges: &Rows, criterion: Criterion) -> Self {
+    pub fn judged_by(problem: &Problem, judges: &Rows, criterion: Criterion, run: &Run) -> Result<Self> {
         let rows = problem.rows();
         let (own, others) = (rows.rows(), judges.rows());
-        let mut folds = Self::empty(problem, rows, vec![0..own, own..own + others], vec![1], criterion);
+        let memory = run.reserve(Self::bytes_for(rows, own + others))?;
+        let mut folds = Self::empty(problem, rows, vec![0..own, own..own + others], vec![1], criterion, memory);
         let factors = factors(&deviations(rows), problem.standardize);
         folds.add(rows, &(0..own).collect::<Vec<_>>(), &factors);
         folds.add(judges, &(0..others).collect::<Vec<_>>(), &factors);
-        folds
+        Ok(folds)
     }
 
-    fn empty(problem: &Problem, rows: &Rows, segments: Vec<Range<usize>>, held_out: Vec<usize>, criterion: Criterion) -> Self {
+    /// Bytes that so many rows of a table take, and what decides which are held out.
+    fn bytes_for(table: &Rows, rows: usize) -> usize {
+        rows * (table.columns.len() + table.labels.len() + 6) * size_of::<f64>()
+    }
+
+    fn empty(
+        problem: &Problem,
+        rows: &Rows,
+        segments: Vec<Range<usize>>,
+        held_out: Vec<usize>,
+        criterion: Criterion,
+        memory: Lease,
+    ) -> Self {
         Self {
+            _memory: memory,
             columns: vec![Vec::new(); rows.columns.len()],
             labels: vec![Vec::new(); rows.labels.len()],
             offsets: offsets(rows),
@@ -97,6 +113,7 @@ impl Folds {
     /// Adds rows in an order, every column of the design times its factor.
     fn add(&mut self, rows: &Rows, order: &[usize], factors: &[f64]) {
         for ((to, from), factor) in self.columns.iter_mut().zip(&rows.columns).zip(factors) {
+            to.reserve_exact(order.len());
             to.extend(order.iter().map(|row| from[*row] * factor));
         }
         for (to, from) in self.labels.iter_mut().zip(&rows.labels) {

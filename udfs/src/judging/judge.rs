@@ -1,5 +1,7 @@
 //! How good a set of columns is: a network trained on them alone, and judged on rows that it has not seen.
 
+use std::sync::Arc;
+
 use crate::network::mlp::Gate;
 use crate::network::samples::{Inputs, Loss, Samples};
 use crate::network::training::{Trainer, Training};
@@ -11,13 +13,14 @@ pub(crate) struct Verdict {
     /// Mean loss, and its standard error.
     pub loss: f64,
     pub loss_error: f64,
-    /// For classes accuracy, log_loss and auc; for numbers r2, rmse and mae.
-    pub metrics: Vec<(&'static str, f64)>,
+    /// For classes accuracy, log_loss and auc; for numbers r2, rmse and mae. None where the rows cannot tell: r2 of a label that does not vary in
+    /// them, auc of one class.
+    pub metrics: Vec<(&'static str, Option<f64>)>,
 }
 
 impl Verdict {
     /// The first metric: accuracy or R², higher is better.
-    pub(crate) fn score(&self) -> f64 {
+    pub(crate) fn score(&self) -> Option<f64> {
         self.metrics[0].1
     }
 }
@@ -25,40 +28,51 @@ impl Verdict {
 /// The share of steps after which the learning rate falls to a fifth, for the last digits of the fit.
 const COOLING: f64 = 0.75;
 
-/// Trains on `train`, and answers for `test`.
+/// Some rows of samples, which may be shared with others.
+pub(crate) type Part<'a> = (&'a Arc<Samples>, &'a Arc<[u32]>);
+
+/// Trains on some rows, and answers for others.
 pub(crate) fn fit(
     inputs: &Inputs,
-    train: &Samples,
-    test: &[&Samples],
+    (train, learnt): Part<'_>,
+    test: &[Part<'_>],
     training: &Training,
     steps: usize,
     run: &Run,
 ) -> Result<Vec<Verdict>> {
-    let mut trainer = Trainer::new(train.clone(), inputs, training, run);
+    let mut trainer = Trainer::on(Arc::clone(train), Some(Arc::clone(learnt)), inputs, training, run)?;
     for step in 0..steps {
         let cooled = if (step as f64) < COOLING * steps as f64 { 1.0 } else { 0.2 };
         trainer.step(Gate::default(), cooled * training.learning_rate)?;
     }
-    Ok(test.iter().map(|test| judge(inputs, &trainer.mlp.outputs(test, None), test)).collect())
+    let verdict = |(samples, rows): &Part<'_>| {
+        let _memory = run.reserve(rows.len() * (4 * inputs.loss.outputs() + 3 * size_of::<f64>()))?;
+        Ok(judge(inputs, &trainer.mlp.outputs(samples, rows, run)?, (samples, rows)))
+    };
+    test.iter().map(verdict).collect()
 }
 
-pub(crate) fn judge(inputs: &Inputs, outputs: &[f32], samples: &Samples) -> Verdict {
-    let rows = samples.rows();
-    let total: f64 = (0..rows).map(|row| samples.weight(row)).sum();
-    let mean = |of: &dyn Fn(usize) -> f64| (0..rows).map(|row| samples.weight(row) * of(row)).sum::<f64>() / total;
+/// What outputs are worth, of which there are those of one row after the other.
+pub(crate) fn judge(inputs: &Inputs, outputs: &[f32], (samples, asked): (&Samples, &[u32])) -> Verdict {
+    let rows = asked.len();
+    let weight = |row: usize| samples.weight(asked[row] as usize);
+    let target = |row: usize| samples.targets[asked[row] as usize];
+    let total: f64 = (0..rows).map(weight).sum();
+    let mean = |of: &dyn Fn(usize) -> f64| (0..rows).map(|row| weight(row) * of(row)).sum::<f64>() / total;
     let count = inputs.loss.outputs();
     let output = |row: usize| outputs[row * count..(row + 1) * count].iter().map(|x| f64::from(*x));
-    let losses: Vec<f64> = (0..rows).map(|row| loss_of(inputs.loss, output(row), f64::from(samples.targets[row]))).collect();
+    let losses: Vec<f64> = (0..rows).map(|row| loss_of(inputs.loss, output(row), f64::from(target(row)))).collect();
     let loss = mean(&|row| losses[row]);
     let spread = mean(&|row| (losses[row] - loss).powi(2));
     let metrics = match inputs.loss {
         Loss::Squared => {
-            let miss = |row: usize| f64::from(outputs[row]) - f64::from(samples.targets[row]);
-            let centre = mean(&|row| f64::from(samples.targets[row]));
-            let variance = mean(&|row| (f64::from(samples.targets[row]) - centre).powi(2));
+            let miss = |row: usize| f64::from(outputs[row]) - f64::from(target(row));
+            let centre = mean(&|row| f64::from(target(row)));
+            let variance = mean(&|row| (f64::from(target(row)) - centre).powi(2));
             let unit = inputs.target.1;
-            let r2 = if variance > 0.0 { 1.0 - loss / variance } else { 0.0 };
-            vec![("r2", r2), ("rmse", unit * loss.sqrt()), ("mae", unit * mean(&|row| miss(row).abs()))]
+            // Of a label that does not vary there is no share to explain.
+            let r2 = (variance > 0.0).then(|| 1.0 - loss / variance);
+            vec![("r2", r2), ("rmse", Some(unit * loss.sqrt())), ("mae", Some(unit * mean(&|row| miss(row).abs())))]
         }
         _ => {
             let right = |row: usize| {
@@ -66,9 +80,10 @@ pub(crate) fn judge(inputs: &Inputs, outputs: &[f32], samples: &Samples) -> Verd
                     Loss::Softmax(_) => first_largest(output(row)),
                     _ => usize::from(outputs[row] > 0.0),
                 };
-                f64::from(class == samples.targets[row] as usize)
+                f64::from(class == target(row) as usize)
             };
-            vec![("accuracy", mean(&right)), ("log_loss", loss), ("auc", auc(inputs.loss, outputs, samples))]
+            let area = auc(inputs.loss, outputs, &target, &weight, rows);
+            vec![("accuracy", Some(mean(&right))), ("log_loss", Some(loss)), ("auc", area)]
         }
     };
     Verdict { loss, loss_error: (spread / rows.max(1) as f64).sqrt(), metrics }
@@ -93,12 +108,11 @@ fn first_largest(values: impl Iterator<Item = f64>) -> usize {
     values.enumerate().fold((0, f64::NEG_INFINITY), |best, (at, x)| if x > best.1 { (at, x) } else { best }).0
 }
 
-/// Area under the curve of true against false positives. With many classes, the mean over each against all others.
-fn auc(loss: Loss, outputs: &[f32], samples: &Samples) -> f64 {
-    let rows = samples.rows();
+/// Area under the curve of true against false positives. With many classes, the mean over each against all others. None if all rows are of one class.
+fn auc(loss: Loss, outputs: &[f32], target: &impl Fn(usize) -> f32, weight: &impl Fn(usize) -> f64, rows: usize) -> Option<f64> {
     let Loss::Softmax(classes) = loss else {
         let scores: Vec<f64> = outputs.iter().map(|x| f64::from(*x)).collect();
-        return auc_of(&scores, |row| samples.targets[row] > 0.5, samples).unwrap_or(0.5);
+        return auc_of(&scores, |row| target(row) > 0.5, weight);
     };
     let odds = |row: usize, class: usize| {
         let row = &outputs[row * classes..(row + 1) * classes];
@@ -108,21 +122,19 @@ fn auc(loss: Loss, outputs: &[f32], samples: &Samples) -> f64 {
     };
     let of_class = |class: usize| {
         let scores: Vec<f64> = (0..rows).map(|row| odds(row, class)).collect();
-        auc_of(&scores, |row| samples.targets[row] as usize == class, samples)
+        auc_of(&scores, |row| target(row) as usize == class, weight)
     };
     let areas: Vec<f64> = (0..classes).filter_map(of_class).collect();
-    if areas.is_empty() { 0.5 } else { areas.iter().sum::<f64>() / areas.len() as f64 }
+    (!areas.is_empty()).then(|| areas.iter().sum::<f64>() / areas.len() as f64)
 }
 
 /// Of two classes; `None` when there is only one. Equal scores count half.
-fn auc_of(scores: &[f64], is_positive: impl Fn(usize) -> bool, samples: &Samples) -> Option<f64> {
+fn auc_of(scores: &[f64], is_positive: impl Fn(usize) -> bool, weight: &impl Fn(usize) -> f64) -> Option<f64> {
     let mut order: Vec<usize> = (0..scores.len()).collect();
     order.sort_by(|a, b| scores[*a].total_cmp(&scores[*b]));
     let (mut negatives, mut positives, mut area) = (0.0, 0.0, 0.0);
     for tied in order.chunk_by(|a, b| scores[*a] == scores[*b]) {
-        let of = |positive: bool| {
-            tied.iter().filter(|row| is_positive(**row) == positive).map(|row| samples.weight(*row)).sum::<f64>()
-        };
+        let of = |positive: bool| tied.iter().filter(|row| is_positive(**row) == positive).map(|row| weight(*row)).sum::<f64>();
         let (up, down) = (of(true), of(false));
         area += up * (negatives + 0.5 * down);
         positives += up;
@@ -139,27 +151,43 @@ mod tests {
         Samples { targets: targets.to_vec(), ..Samples::default() }
     }
 
+    fn judged(inputs: &Inputs, outputs: &[f32], samples: &Samples) -> Verdict {
+        judge(inputs, outputs, (samples, &samples.all()))
+    }
+
     fn metric(verdict: &Verdict, name: &str) -> f64 {
-        verdict.metrics.iter().find(|(metric, _)| *metric == name).unwrap().1
+        verdict.metrics.iter().find(|(metric, _)| *metric == name).unwrap().1.unwrap()
     }
 
     /// Log odds of four rows, and `ln(1 + e^±odds)` worked out for each.
     #[test]
     fn two_classes() {
         let inputs = Inputs::plain(vec![0], Loss::Logistic);
-        let verdict = judge(&inputs, &[-1.0, 2.0, 0.5, -0.2], &samples(&[0.0, 1.0, 0.0, 0.0]));
+        let verdict = judged(&inputs, &[-1.0, 2.0, 0.5, -0.2], &samples(&[0.0, 1.0, 0.0, 0.0]));
         assert_eq!(metric(&verdict, "accuracy"), 0.75);
         let expected = (0.313_261_687 + 0.126_928_011 + 0.974_076_984 + 0.598_138_869) / 4.0;
         assert!((metric(&verdict, "log_loss") - expected).abs() < 1e-6);
         assert_eq!(metric(&verdict, "auc"), 1.0);
-        let tied = judge(&inputs, &[1.0, 1.0, 0.0, 2.0], &samples(&[0.0, 1.0, 0.0, 1.0]));
+        let tied = judged(&inputs, &[1.0, 1.0, 0.0, 2.0], &samples(&[0.0, 1.0, 0.0, 1.0]));
         assert_eq!(metric(&tied, "auc"), 0.875);
+    }
+
+    /// What rows of one class, or of one value, cannot tell is left open; what they can tell is not.
+    #[test]
+    fn nothing_is_said_of_what_rows_cannot_tell() {
+        let one_class = samples(&[1.0, 1.0]);
+        for (loss, outputs) in [(Loss::Logistic, vec![0.3, -0.2]), (Loss::Softmax(3), vec![0.0, 1.0, 0.0, 0.0, 0.0, 1.0])] {
+            let verdict = judge(&Inputs::plain(vec![0], loss), &outputs, (&one_class, &one_class.all()));
+            assert_eq!((verdict.score(), verdict.metrics[2]), (Some(0.5), ("auc", None)));
+        }
+        let verdict = judge(&Inputs::plain(vec![0], Loss::Squared), &[0.0, 0.0], (&one_class, &one_class.all()));
+        assert_eq!((verdict.score(), verdict.metrics[1].1), (None, Some(1.0)));
     }
 
     #[test]
     fn numbers() {
         let inputs = Inputs { target: (10.0, 2.0), ..Inputs::plain(vec![0], Loss::Squared) };
-        let verdict = judge(&inputs, &[0.0, 1.0], &samples(&[1.0, 1.5]));
+        let verdict = judged(&inputs, &[0.0, 1.0], &samples(&[1.0, 1.5]));
         assert!((metric(&verdict, "rmse") - 2.0 * (0.625f64).sqrt()).abs() < 1e-6);
         assert!((metric(&verdict, "mae") - 1.5).abs() < 1e-6);
         assert!((metric(&verdict, "r2") - (1.0 - 0.625 / 0.0625)).abs() < 1e-6);
@@ -170,6 +198,6 @@ mod tests {
         let inputs = Inputs::plain(vec![0], Loss::Softmax(3));
         let outputs = [1.0, 0.0, 0.0, 0.0, 2.0, 1.0];
         let weighted = Samples { weights: vec![3.0, 1.0], ..samples(&[0.0, 2.0]) };
-        assert_eq!(metric(&judge(&inputs, &outputs, &weighted), "accuracy"), 0.75);
+        assert_eq!(metric(&judged(&inputs, &outputs, &weighted), "accuracy"), 0.75);
     }
 }

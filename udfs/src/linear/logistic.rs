@@ -41,7 +41,7 @@ impl Examples<'_> {
         let (p, c) = (self.inputs, self.classes);
         let total: f64 = (0..self.targets.len()).map(|row| self.weight(row)).sum();
         let ridge = self.ridge * total;
-        let products = self.in_bands(p * p, |rows, sums| multiply_band(self, rows, sums));
+        let products = self.in_bands(p * p, run, |rows, sums| multiply_band(self, rows, sums))?;
         // Rounding may leave equal columns without a positive pivot; a larger ridge bounds the curvature as well.
         let factor = [1.0, 1e3, 1e6].iter().find_map(|more| {
             Cholesky::of(p, |i, j| 0.5 * products[i.max(j) * p + i.min(j)] + if i == j { more * ridge } else { 0.0 })
@@ -53,7 +53,7 @@ impl Examples<'_> {
         let mut column = vec![0.0; p];
         for _ in 0..STEPS_MAX {
             run.check()?;
-            let mut step = self.in_bands(p * c, |rows, sums| differentiate_band(self, &ahead, rows, sums));
+            let mut step = self.in_bands(p * c, run, |rows, sums| differentiate_band(self, &ahead, rows, sums))?;
             step.iter_mut().zip(&ahead).for_each(|(g, b)| *g += ridge * b);
             let uphill: f64 = step.iter().zip(ahead.iter().zip(&beta)).map(|(g, (a, b))| g * (a - b)).sum();
             for class in 0..c {
@@ -79,19 +79,25 @@ impl Examples<'_> {
     }
 
     /// The sums over all rows, taken band by band and added up in order.
-    fn in_bands(&self, size: usize, add: impl Fn(Range<usize>, &mut [f64]) + Sync + Send) -> Vec<f64> {
+    fn in_bands(&self, size: usize, run: &Run, add: impl Fn(Range<usize>, &mut [f64]) + Sync + Send) -> Result<Vec<f64>> {
         let rows = self.targets.len();
         let of_band = |band: usize| {
             let mut sums = vec![0.0; size];
             add(band * BAND..((band + 1) * BAND).min(rows), &mut sums);
             sums
         };
-        let bands: Vec<Vec<f64>> = (0..rows.div_ceil(BAND)).into_par_iter().map(of_band).collect();
         let mut total = vec![0.0; size];
-        for band in bands {
-            total.iter_mut().zip(band).for_each(|(sum, part)| *sum += part);
+        let (bands, at_once) = (rows.div_ceil(BAND), 4 * rayon::current_num_threads());
+        // A few bands at a time, so that long tables do not take more space.
+        let _memory = run.reserve((at_once.min(bands) + 1) * size * size_of::<f64>())?;
+        for first in (0..bands).step_by(at_once) {
+            run.check()?;
+            let sums: Vec<Vec<f64>> = (first..bands.min(first + at_once)).into_par_iter().map(of_band).collect();
+            for sums in sums {
+                total.iter_mut().zip(sums).for_each(|(sum, part)| *sum += part);
+            }
         }
-        total
+        Ok(total)
     }
 
     /// Writes the probability of each class for a row of inputs.
@@ -170,7 +176,8 @@ mod tests {
         let weights: Vec<f64> = (0..rows).map(|row| 1.0 + (row % 3) as f64).collect();
         let examples = Examples { design: &design, inputs, classes, targets: &targets, weights: &weights, ridge: SLIGHT };
         let beta = examples.fit(&[0.0; 12], 1e-7, &Run::default()).unwrap();
-        let gradient = examples.in_bands(12, |rows, sums| differentiate_band(&examples, &beta, rows, sums));
+        let gradient =
+            examples.in_bands(12, &Run::default(), |rows, sums| differentiate_band(&examples, &beta, rows, sums)).unwrap();
         let total: f64 = weights.iter().sum();
         for (g, b) in gradient.iter().zip(&beta) {
             assert!((g + SLIGHT * total * b).abs() < 1e-4 * total, "{gradient:?}");

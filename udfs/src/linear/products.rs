@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use crate::kernels::dot;
 use crate::reading::problem::Problem;
 use crate::reading::table::Data;
+use crate::{Lease, Result, Run};
 
 /// The inner products that linear selectors live on, of a design made comparable: each single column scaled to unit
 /// length, the columns of a wider unit replaced by an orthonormal basis of what they span. The score of a unit is
@@ -28,6 +29,8 @@ pub(crate) struct Products {
     combinations: Vec<Vec<(usize, f64)>>,
     label_length: f64,
     source: Source,
+    run: Run,
+    _memory: Lease,
 }
 
 #[derive(Debug)]
@@ -41,17 +44,19 @@ const FEW: usize = 128;
 /// Rows multiplied while they are in cache, and rows whose sums one thread takes.
 const BAND: usize = 512;
 const PART: usize = 1 << 14;
+/// Parts of which sums are kept at a time.
+const AT_ONCE: usize = 16;
 
 /// Share of its length that a column must keep beside the others to count as one of its own.
 pub(crate) const INDEPENDENT: f64 = 1e-10;
 
 impl Products {
-    pub fn new(problem: &Problem) -> Self {
-        Self::of_units(problem, |_| true)
+    pub fn new(problem: &Problem, run: &Run) -> Result<Self> {
+        Self::of_units(problem, |_| true, run)
     }
 
     /// Only of the units that take part; the others have no columns.
-    pub fn of_units(problem: &Problem, takes_part: impl Fn(usize) -> bool) -> Self {
+    pub fn of_units(problem: &Problem, takes_part: impl Fn(usize) -> bool, run: &Run) -> Result<Self> {
         let inner = |i: usize, j: usize| match &problem.table.data {
             Data::Gram(gram) => gram.matrix[i * gram.design.len() + j],
             Data::Rows(rows) => weighted_dot(&rows.columns[i], &rows.columns[j], &rows.weights),
@@ -59,6 +64,7 @@ impl Products {
         let (mut units, mut unit_of, mut combinations) = (Vec::new(), Vec::new(), Vec::new());
         for (unit, columns) in problem.units.iter().map(|unit| &unit.columns).enumerate() {
             let start = combinations.len();
+            run.check()?;
             match columns[..] {
                 _ if !takes_part(unit) => {}
                 [column] => {
@@ -66,33 +72,41 @@ impl Products {
                     let scale = if problem.standardize { 1.0 / energy.sqrt() } else { 1.0 };
                     combinations.extend((energy > 0.0).then(|| vec![(column, scale)]));
                 }
-                _ => combinations.extend(orthonormal(columns, &inner)),
+                _ => combinations.extend(orthonormal(columns, &inner, run)?),
             }
             unit_of.resize(combinations.len(), unit);
             units.push(start..combinations.len());
         }
-        match &problem.table.data {
+        let mut products = match &problem.table.data {
             Data::Gram(gram) => {
                 let d = gram.design.len();
+                let memory = run.reserve(matrix_bytes(combinations.len()))?;
                 let labels = gram.products.len() / d.max(1);
                 let label_length = gram.label_energy.sqrt();
-                let source = Source::Matrix(combine_matrix(&gram.matrix, d, &combinations));
+                let source = Source::Matrix(combine_matrix(&gram.matrix, d, &combinations, run)?);
                 let correlation = |combination: &Vec<(usize, f64)>, q: usize| {
                     combination.iter().map(|(i, c)| c * gram.products[i * labels + q]).sum::<f64>() / label_length
                 };
                 let correlations = combinations.iter().flat_map(|c| (0..labels).map(move |q| correlation(c, q))).collect();
-                Self::finish(
+                let rows = gram.weight.max(gram.seen.rows as f64);
+                Self {
                     units,
                     unit_of,
                     correlations,
                     labels,
-                    gram.weight.max(gram.seen.rows as f64),
+                    rows,
                     combinations,
                     label_length,
                     source,
-                )
+                    ..Self::empty(run, memory)
+                }
             }
             Data::Rows(rows) => {
+                let few = combinations.len() <= FEW;
+                let matrix =
+                    if few { matrix_bytes(combinations.len()) * (1 + rows.rows().div_ceil(PART).min(AT_ONCE)) } else { 0 };
+                let a_column = rows.rows() * size_of::<f64>();
+                let mut memory = run.reserve((combinations.len() + rows.labels.len() + 1) * a_column + matrix)?;
                 let scales: Vec<f64> = rows.weights.iter().map(|weight| weight.sqrt()).collect();
                 let scaled = |values: Vec<f64>| -> Vec<f64> {
                     if scales.is_empty() { values } else { values.iter().zip(&scales).map(|(x, s)| x * s).collect() }
@@ -100,64 +114,72 @@ impl Products {
                 let columns: Vec<Vec<f64>> = combinations
                     .par_iter()
                     .map(|combination| {
+                        run.check()?;
                         let mut column = vec![0.0; rows.rows()];
                         for (i, c) in combination {
                             column.iter_mut().zip(&rows.columns[*i]).for_each(|(sum, x)| *sum += c * x);
                         }
-                        scaled(column)
+                        Ok(scaled(column))
                     })
-                    .collect();
+                    .collect::<Result<_>>()?;
                 let labels: Vec<Vec<f64>> = rows.labels.iter().map(|label| scaled(label.clone())).collect();
                 let label_length = labels.iter().map(|label| dot(label, label)).sum::<f64>().sqrt();
                 let correlation =
                     |column: &Vec<f64>| -> Vec<f64> { labels.iter().map(|label| dot(column, label) / label_length).collect() };
                 let correlations = columns.par_iter().flat_map_iter(correlation).collect();
-                let source = if columns.len() <= FEW { Source::Matrix(matrix_of(&columns)) } else { Source::Columns(columns) };
-                Self::finish(
+                let labels = labels.len();
+                let source = if few { Source::Matrix(matrix_of(&columns, run)?) } else { Source::Columns(columns) };
+                if few {
+                    memory.shrink_to(matrix_bytes(combinations.len()));
+                }
+                let rows = rows.weight().max(rows.rows() as f64);
+                Self {
                     units,
                     unit_of,
                     correlations,
-                    labels.len(),
-                    rows.weight().max(rows.rows() as f64),
+                    labels,
+                    rows,
                     combinations,
                     label_length,
                     source,
-                )
+                    ..Self::empty(run, memory)
+                }
             }
-        }
+        };
+        products.energies = (0..products.columns()).map(|j| products.inner(j, j)).collect();
+        Ok(products)
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn finish(
-        units: Vec<Range<usize>>,
-        unit_of: Vec<usize>,
-        correlations: Vec<f64>,
-        labels: usize,
-        rows: f64,
-        combinations: Vec<Vec<(usize, f64)>>,
-        label_length: f64,
-        source: Source,
-    ) -> Self {
-        let columns = combinations.len();
-        let energies = (0..columns)
-            .map(|j| match &source {
-                Source::Matrix(matrix) => matrix[j * columns + j],
-                Source::Columns(x) => dot(&x[j], &x[j]),
-            })
-            .collect();
-        Self { units, unit_of, correlations, labels, energies, rows, combinations, label_length, source }
+    fn empty(run: &Run, memory: Lease) -> Self {
+        let (source, run) = (Source::Columns(Vec::new()), run.clone());
+        Self {
+            units: Vec::new(),
+            unit_of: Vec::new(),
+            correlations: Vec::new(),
+            labels: 0,
+            energies: Vec::new(),
+            rows: 0.0,
+            combinations: Vec::new(),
+            label_length: 1.0,
+            source,
+            run,
+            _memory: memory,
+        }
     }
 
     pub fn columns(&self) -> usize {
         self.combinations.len()
     }
 
-    /// Xᵀ xⱼ
+    /// Xᵀ xⱼ. Of a run that was cancelled nothing is multiplied any more, and whoever asked learns that at the next step.
     pub fn cross(&self, j: usize) -> Vec<f64> {
         let columns = self.columns();
         match &self.source {
             Source::Matrix(matrix) => matrix[j * columns..(j + 1) * columns].to_vec(),
-            Source::Columns(x) => x.par_iter().with_min_len(64).map(|column| dot(column, &x[j])).collect(),
+            Source::Columns(x) => {
+                let of = |column: &Vec<f64>| if self.run.check().is_ok() { dot(column, &x[j]) } else { 0.0 };
+                x.par_iter().with_min_len(64).map(of).collect()
+            }
         }
     }
 
@@ -176,7 +198,7 @@ impl Products {
 }
 
 /// XᵀX. Sums are taken in an order that does not depend on threads.
-fn matrix_of(columns: &[Vec<f64>]) -> Vec<f64> {
+fn matrix_of(columns: &[Vec<f64>], run: &Run) -> Result<Vec<f64>> {
     let (d, rows) = (columns.len(), columns.first().map_or(0, Vec::len));
     let part = |part: usize| {
         let mut sums = vec![0.0; d * d];
@@ -194,7 +216,8 @@ fn matrix_of(columns: &[Vec<f64>]) -> Vec<f64> {
     let mut matrix = vec![0.0; d * d];
     // A few parts at a time, so that long tables do not take more space.
     let parts: Vec<usize> = (0..rows.div_ceil(PART)).collect();
-    for parts in parts.chunks(64) {
+    for parts in parts.chunks(AT_ONCE) {
+        run.check()?;
         for sums in parts.par_iter().map(|at| part(*at)).collect::<Vec<_>>() {
             matrix.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
         }
@@ -204,7 +227,11 @@ fn matrix_of(columns: &[Vec<f64>]) -> Vec<f64> {
             matrix[j * d + i] = matrix[i * d + j];
         }
     }
-    matrix
+    Ok(matrix)
+}
+
+fn matrix_bytes(columns: usize) -> usize {
+    columns * columns * size_of::<f64>()
 }
 
 fn weighted_dot(a: &[f64], b: &[f64], weights: &[f64]) -> f64 {
@@ -213,11 +240,12 @@ fn weighted_dot(a: &[f64], b: &[f64], weights: &[f64]) -> f64 {
 
 /// Gram and Schmidt with nothing but inner products: an orthonormal basis of what the columns span, the earlier
 /// columns first, dependent ones left out.
-fn orthonormal(columns: &[usize], inner: &impl Fn(usize, usize) -> f64) -> Vec<Vec<(usize, f64)>> {
+fn orthonormal(columns: &[usize], inner: &impl Fn(usize, usize) -> f64, run: &Run) -> Result<Vec<Vec<(usize, f64)>>> {
     let lengths: Vec<f64> = columns.iter().map(|i| inner(*i, *i).sqrt()).collect();
     let m = columns.len();
     let mut block = vec![0.0; m * m];
     for i in 0..m {
+        run.check()?;
         for j in 0..=i {
             let value =
                 if lengths[i] > 0.0 && lengths[j] > 0.0 { inner(columns[i], columns[j]) / lengths[i] / lengths[j] } else { 0.0 };
@@ -228,6 +256,7 @@ fn orthonormal(columns: &[usize], inner: &impl Fn(usize, usize) -> f64) -> Vec<V
     let times = |v: &[f64]| -> Vec<f64> { (0..m).map(|i| dot(&block[i * m..(i + 1) * m], v)).collect() };
     let mut basis: Vec<Vec<f64>> = Vec::new();
     for i in (0..m).filter(|i| lengths[*i] > 0.0) {
+        run.check()?;
         let mut vector = vec![0.0; m];
         vector[i] = 1.0;
         // Twice is enough, and once is not.
@@ -247,21 +276,24 @@ fn orthonormal(columns: &[usize], inner: &impl Fn(usize, usize) -> f64) -> Vec<V
     let combination = |vector: Vec<f64>| {
         vector.iter().enumerate().filter(|(_, v)| **v != 0.0).map(|(i, v)| (columns[i], v / lengths[i])).collect()
     };
-    basis.into_iter().map(combination).collect()
+    Ok(basis.into_iter().map(combination).collect())
 }
 
 /// TᵀGT for a T that is sparse by columns.
-fn combine_matrix(matrix: &[f64], d: usize, combinations: &[Vec<(usize, f64)>]) -> Vec<f64> {
-    combinations
-        .par_iter()
-        .flat_map_iter(|left| {
-            let mut row = vec![0.0; d];
-            for (i, c) in left {
-                row.iter_mut().zip(&matrix[i * d..(i + 1) * d]).for_each(|(sum, x)| *sum += c * x);
-            }
-            combinations.iter().map(move |right| right.iter().map(|(j, c)| c * row[*j]).sum::<f64>())
-        })
-        .collect()
+fn combine_matrix(matrix: &[f64], d: usize, combinations: &[Vec<(usize, f64)>], run: &Run) -> Result<Vec<f64>> {
+    let mut combined = vec![0.0; combinations.len() * combinations.len()];
+    combined.par_chunks_mut(combinations.len().max(1)).zip(combinations).try_for_each(|(out, left)| {
+        run.check()?;
+        let mut row = vec![0.0; d];
+        for (i, c) in left {
+            row.iter_mut().zip(&matrix[i * d..(i + 1) * d]).for_each(|(sum, x)| *sum += c * x);
+        }
+        for (out, right) in out.iter_mut().zip(combinations) {
+            *out = right.iter().map(|(j, c)| c * row[*j]).sum::<f64>();
+        }
+        Ok(())
+    })?;
+    Ok(combined)
 }
 
 #[cfg(test)]
@@ -274,7 +306,7 @@ mod tests {
     fn dependent_levels_are_left_out() {
         let colours = ["red", "blue", "red", "green", "blue", "green", "red"];
         let table = Table::new().text("colour", &colours).numbers("x", &[1.0, 2.0, 0.5, 4.0, 1.0, 3.0, 2.0]);
-        let products = Products::new(&table.problem(&[1.0, 0.0, 2.0, 1.0, 5.0, 2.0, 1.0]));
+        let products = Products::new(&table.problem(&[1.0, 0.0, 2.0, 1.0, 5.0, 2.0, 1.0]), &Run::default()).unwrap();
         assert_eq!(products.units, [0..2, 2..3]);
         for i in 0..2 {
             for j in 0..2 {
@@ -287,7 +319,8 @@ mod tests {
     fn moments_and_rows_give_the_same_products() {
         let table = Table::random(40, 5, 3);
         let label: Vec<f64> = table.column(0).iter().zip(table.column(2)).map(|(a, b)| a - 2.0 * b).collect();
-        let (a, b) = (Products::new(&table.problem(&label)), Products::new(&table.problem_of_rows(&label)));
+        let products = |problem: &Problem| Products::new(problem, &Run::default()).unwrap();
+        let (a, b) = (products(&table.problem(&label)), products(&table.problem_of_rows(&label)));
         assert_eq!(a.units, b.units);
         for j in 0..a.columns() {
             assert!((a.correlations[j] - b.correlations[j]).abs() < 1e-12);
@@ -297,10 +330,10 @@ mod tests {
 
     #[test]
     fn all_products_at_once_are_those_of_two_columns() {
-        let mut random = crate::Run::new(3).random("columns", 0);
+        let mut random = Run::new(3).random("columns", 0);
         for rows in [1, BAND - 1, BAND, 3 * PART + 700] {
             let columns: Vec<Vec<f64>> = (0..5).map(|_| (0..rows).map(|_| random.normal()).collect()).collect();
-            let matrix = matrix_of(&columns);
+            let matrix = matrix_of(&columns, &Run::default()).unwrap();
             for (i, j) in (0..5).flat_map(|i| (0..5).map(move |j| (i, j))) {
                 assert!((matrix[i * 5 + j] - dot(&columns[i], &columns[j])).abs() < 1e-9 * rows as f64);
             }

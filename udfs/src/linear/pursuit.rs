@@ -229,6 +229,8 @@ pub(crate) fn pursue(
     }
     close(&pursuit, problem, &mut open, &mut ranking);
     finish(problem, products, auto, &mut ranking);
+    // What was multiplied after a cancellation means nothing.
+    run.check()?;
     Ok(ranking)
 }
 
@@ -252,6 +254,7 @@ pub(crate) fn explain(
         }
     }
     finish(problem, products, auto, &mut ranking);
+    run.check()?;
     Ok(ranking)
 }
 
@@ -309,7 +312,7 @@ mod tests {
         let label: Vec<f64> =
             (0..30).map(|row| table.column(1)[row] - 0.5 * table.column(4)[row] + table.column(0)[row].sin()).collect();
         let problem = table.problem(&label);
-        let products = Products::new(&problem);
+        let products = Products::new(&problem, &Run::default()).unwrap();
         let mut pursuit = Pursuit::new(&products);
         [4, 1, 3].into_iter().for_each(|unit| pursuit.take_unit(unit));
         let (beta, r2) = least_squares(&[table.column(4), table.column(1), table.column(3)], &label);
@@ -324,7 +327,7 @@ mod tests {
         let table = Table::random(40, 3, 5).text("colour", &["red", "blue", "green", "blue"].repeat(10));
         let label: Vec<f64> = (0..40).map(|row| table.column(0)[row] + f64::from(row as u32 % 4)).collect();
         let problem = table.problem(&label);
-        let products = Products::new(&problem);
+        let products = Products::new(&problem, &Run::default()).unwrap();
         let mut pursuit = Pursuit::new(&products);
         pursuit.take_unit(0);
         let promised = pursuit.projection(3);

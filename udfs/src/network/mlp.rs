@@ -82,6 +82,19 @@ impl Mlp {
         mlp
     }
 
+    /// Bytes of a network in training: weights, gradient, Adam's moments, the weights behind a mask and turned over, and a batch on its way.
+    pub(crate) fn bytes_for(inputs: &Inputs, hidden: &[usize], batch_rows: usize) -> usize {
+        let (mut values, mut count) = (0, inputs.columns.len());
+        let groups = count.div_ceil(GROUP);
+        for (at, outputs) in hidden.iter().copied().chain([inputs.loss.outputs()]).enumerate() {
+            let width = padded(outputs);
+            values += 6 * count * width + 3 * batch_rows * width;
+            values += if at == 0 { groups * batch_rows.next_multiple_of(CHUNK) * width } else { 0 };
+            count = outputs;
+        }
+        values * size_of::<f32>()
+    }
+
     /// Leaky ReLUs behind every layer. The weights of an output are drawn with its own key.
     pub(crate) fn leaky(inputs: &Inputs, hidden: &[usize], leak: f32, keys: &[u64], run: &Run) -> Self {
         let mut mlp = Self { leak, is_last_active: true, ..Self::new(inputs, hidden, run) };
@@ -256,22 +269,25 @@ impl Mlp {
         }
     }
 
-    /// The outputs for every row, `outputs` values each: log odds of classes, or standardised numbers.
-    pub(crate) fn outputs(&self, samples: &Samples, mask: Option<&[f32]>) -> Vec<f32> {
+    /// The outputs for some rows, `outputs` values each: log odds of classes, or standardised numbers.
+    pub(crate) fn outputs(&self, samples: &Samples, rows: &[u32], run: &Run) -> Result<Vec<f32>> {
         let outputs = self.loss.outputs();
-        let mut all = vec![0.0; samples.rows() * outputs];
-        let mut masked = Masked::default();
-        let first = self.layers[0].behind(mask, &mut masked, &Hands::One);
-        all.par_chunks_mut(CHUNK * outputs).enumerate().for_each_init(Space::default, |space, (at, out)| {
-            let rows: Vec<u32> = (0..out.len() / outputs).map(|row| (at * CHUNK + row) as u32).collect();
-            space.fit(self, &rows);
-            space.parts(self).iter_mut().for_each(|part| forward_chunk(self, first, samples, part));
-            let last = self.layers.last().expect("a network has a layer");
-            for (out, values) in out.chunks_mut(outputs).zip(space.outputs().chunks(last.width)) {
-                out.copy_from_slice(&values[..outputs]);
-            }
-        });
-        all
+        let mut all = vec![0.0; rows.len() * outputs];
+        let first = &self.layers[0].weights.values;
+        all.par_chunks_mut(CHUNK * outputs).zip(rows.par_chunks(CHUNK)).try_for_each_init(
+            Space::default,
+            |space, (out, rows)| {
+                run.check()?;
+                space.fit(self, rows);
+                space.parts(self).iter_mut().for_each(|part| forward_chunk(self, first, samples, part));
+                let last = self.layers.last().expect("a network has a layer");
+                for (out, values) in out.chunks_mut(outputs).zip(space.outputs().chunks(last.width)) {
+                    out.copy_from_slice(&values[..outputs]);
+                }
+                Ok(())
+            },
+        )?;
+        Ok(all)
     }
 
     /// Length of the gradient of the loss over all rows by each input's weights, as if the input were on.
@@ -452,8 +468,9 @@ mod tests {
             }
             let last = loss(&mlp, &samples, &rows, &[1.0; 5]);
             assert!(last < 0.3 * first, "{kind:?}: {first} {last}");
-            let outputs = mlp.outputs(&samples, None);
-            let judged = crate::judging::judge::judge(&Inputs::plain((0..5).collect(), kind), &outputs, &samples);
+            let outputs = mlp.outputs(&samples, &samples.all(), &Run::new(0)).unwrap();
+            let judged =
+                crate::judging::judge::judge(&Inputs::plain((0..5).collect(), kind), &outputs, (&samples, &samples.all()));
             assert!((judged.loss - last).abs() < 1e-4, "{kind:?}: {} {last}", judged.loss);
         }
     }
@@ -463,7 +480,7 @@ mod tests {
         let (mut mlp, mut samples, rows) = example(Loss::Softmax(3), &[7]);
         let masked = loss(&mlp, &samples, &rows, &[1.0, 0.0, 1.0, 1.0, 0.0]);
         mlp.keep_inputs(&[0, 2, 3]);
-        samples.keep_columns(&[0, 2, 3]);
+        samples.keep_columns(&[0, 2, 3], &Run::new(0)).unwrap();
         assert!((loss(&mlp, &samples, &rows, &[1.0; 3]) - masked).abs() < 1e-6);
     }
 
@@ -516,7 +533,7 @@ mod tests {
             let rows: Vec<u32> = (0..77).rev().collect();
             let losses: Vec<f64> = (0..20).map(|_| mlp.train(samples, &rows, Gate::default(), 0.01, batch).unwrap()).collect();
             assert!(batch.is_parallel);
-            (losses, mlp.outputs(samples, None))
+            (losses, mlp.outputs(samples, &samples.all(), &Run::new(0)).unwrap())
         };
         let [whole, sparse] = samples.each_ref().map(|samples| train(samples, &mut Batch::default()));
         for (a, b) in whole.0.iter().zip(&sparse.0) {

@@ -1,4 +1,5 @@
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -6,7 +7,7 @@ use crate::kernels::aligned::{Aligned, LINE};
 use crate::kernels::dot;
 use crate::kernels::gemm::padded;
 use crate::network::sparse::Sparse;
-use crate::{Label, Problem, Random, Rows, Run};
+use crate::{Label, Lease, Problem, Random, Result, Rows, Run};
 
 /// What a network's outputs are compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +87,9 @@ impl Inputs {
     }
 
     /// Some rows of a table, which may be another than the one measured.
-    pub(crate) fn samples(&self, rows: &Rows, chosen: &[usize]) -> Samples {
+    pub(crate) fn samples(&self, rows: &Rows, chosen: &[usize], run: &Run) -> Result<Samples> {
+        run.check()?;
+        let mut memory = run.reserve(Samples::bytes_for(self.columns.len(), chosen.len()))?;
         let columns: Vec<&[f64]> = self.columns.iter().map(|column| &rows.columns[*column][..]).collect();
         let sparse = Sparse::of(&columns, &self.factors, chosen);
         let target = |row: &usize| match self.loss {
@@ -94,14 +97,18 @@ impl Inputs {
             _ => rows.targets[*row] as f32,
         };
         let stride = stride_for(columns.len());
-        Samples {
+        if let Some(sparse) = &sparse {
+            memory.shrink_to(sparse.bytes() + 12 * chosen.len());
+        }
+        Ok(Samples {
             columns: columns.len(),
             stride,
             values: if sparse.is_some() { Aligned::default() } else { turned(&columns, &self.factors, chosen, stride) },
             sparse,
             targets: chosen.iter().map(target).collect(),
             weights: if rows.weights.is_empty() { Vec::new() } else { chosen.iter().map(|row| rows.weights[*row]).collect() },
-        }
+            memory: Some(memory),
+        })
     }
 }
 
@@ -130,7 +137,7 @@ pub(crate) fn stride_for(columns: usize) -> usize {
 }
 
 /// Rows as a network reads them: one after the other.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Samples {
     pub columns: usize,
     /// All values, `stride` from one row to the next; none if the rows are sparse.
@@ -141,11 +148,23 @@ pub(crate) struct Samples {
     pub targets: Vec<f32>,
     /// One for each row; empty when all are 1.
     pub weights: Vec<f64>,
+    /// What was asked for to keep them.
+    pub memory: Option<Lease>,
 }
 
 impl Samples {
+    /// Bytes that so many rows take, unless most of their values are the same.
+    pub(crate) fn bytes_for(columns: usize, rows: usize) -> usize {
+        rows * (stride_for(columns) * size_of::<f32>() + size_of::<f32>() + size_of::<f64>())
+    }
+
     pub(crate) fn rows(&self) -> usize {
         self.targets.len()
+    }
+
+    /// Every row, by its position.
+    pub(crate) fn all(&self) -> Arc<[u32]> {
+        (0..self.rows() as u32).collect()
     }
 
     pub(crate) fn row(&self, row: usize) -> Cow<'_, [f32]> {
@@ -156,13 +175,14 @@ impl Samples {
     }
 
     /// At most so many of the rows, drawn at random.
-    pub(crate) fn some(&self, most: usize, random: &mut Random) -> Samples {
+    pub(crate) fn some(&self, most: usize, random: &mut Random, run: &Run) -> Result<Samples> {
+        let memory = run.reserve(Self::bytes_for(self.columns, self.rows().min(most)) + self.rows() * size_of::<usize>())?;
         let mut rows: Vec<usize> = (0..self.rows()).collect();
         if rows.len() > most {
             random.shuffle(&mut rows);
             rows.truncate(most);
         }
-        Samples {
+        Ok(Samples {
             columns: self.columns,
             stride: self.stride,
             values: match self.sparse {
@@ -172,11 +192,13 @@ impl Samples {
             sparse: self.sparse.as_ref().map(|sparse| sparse.some_rows(&rows)),
             targets: rows.iter().map(|row| self.targets[*row]).collect(),
             weights: if self.weights.is_empty() { Vec::new() } else { rows.iter().map(|row| self.weights[*row]).collect() },
-        }
+            memory: Some(memory),
+        })
     }
 
     /// Drops all other columns; those that stay are in order.
-    pub(crate) fn keep_columns(&mut self, columns: &[usize]) {
+    pub(crate) fn keep_columns(&mut self, columns: &[usize], run: &Run) -> Result<()> {
+        let memory = run.reserve(Self::bytes_for(columns.len(), self.rows()))?;
         let stride = stride_for(columns.len());
         self.sparse = self.sparse.as_ref().map(|sparse| sparse.some_columns(columns));
         // What is left of a sparse table may be its dense part.
@@ -191,6 +213,8 @@ impl Samples {
         });
         self.sparse.take_if(|_| !is_still_sparse);
         (self.columns, self.stride, self.values) = (columns.len(), stride, values);
+        self.memory = Some(memory);
+        Ok(())
     }
 
     pub(crate) fn weight(&self, row: usize) -> f64 {
@@ -205,6 +229,8 @@ impl Samples {
 pub(crate) struct Batches {
     weights: Vec<f64>,
     rows: usize,
+    /// The rows of the samples that take part; `None`: all.
+    part: Option<Arc<[u32]>>,
     order: Vec<u32>,
     next: usize,
     pass: u64,
@@ -212,8 +238,13 @@ pub(crate) struct Batches {
 }
 
 impl Batches {
-    pub(crate) fn new(samples: &Samples, run: &Run) -> Self {
-        Self { weights: samples.weights.clone(), rows: samples.rows(), order: Vec::new(), next: 0, pass: 0, run: run.clone() }
+    pub(crate) fn new(samples: &Samples, part: Option<Arc<[u32]>>, run: &Run) -> Self {
+        let rows = part.as_ref().map_or(samples.rows(), |part| part.len());
+        let weights = match &part {
+            Some(part) if !samples.weights.is_empty() => part.iter().map(|row| samples.weights[*row as usize]).collect(),
+            _ => samples.weights.clone(),
+        };
+        Self { weights, rows, part, order: Vec::new(), next: 0, pass: 0, run: run.clone() }
     }
 
     /// Rows in a pass.
@@ -228,7 +259,8 @@ impl Batches {
             if self.next == self.order.len() {
                 self.begin_pass();
             }
-            *row = self.order[self.next];
+            let at = self.order[self.next];
+            *row = self.part.as_ref().map_or(at, |part| part[at as usize]);
             self.next += 1;
         }
     }
@@ -284,7 +316,7 @@ mod tests {
     #[test]
     fn a_pass_has_every_row_once() {
         let samples = Samples { targets: vec![0.0; 10], ..Samples::default() };
-        let mut batches = Batches::new(&samples, &Run::new(2));
+        let mut batches = Batches::new(&samples, None, &Run::new(2));
         let mut rows = [0; 20];
         batches.next_batch(&mut rows[..7]);
         batches.next_batch(&mut rows[7..]);

@@ -88,6 +88,10 @@ impl Sparse {
         self.starts.len() - 1
     }
 
+    pub(crate) fn bytes(&self) -> usize {
+        4 * self.base.len() + 8 * self.starts.len() + 2 * self.marks.len() + 6 * self.values.len()
+    }
+
     /// Whether so much is left beside the bases that all values are better multiplied.
     pub(crate) fn is_dense(&self) -> bool {
         self.values.len() as f64 > SHARE_MAX * (self.rows() * self.base.len()) as f64

@@ -1,8 +1,10 @@
+use std::sync::Arc;
+
 use crate::network::batch::Batch;
 use crate::network::mlp::{Gate, Mlp};
 use crate::network::samples::{Batches, Inputs, Samples};
 use crate::network::threads::Team;
-use crate::{Check, Result, Rows, Run, Split, options};
+use crate::{Check, Lease, Result, Rows, Run, Split, options};
 
 options! {
     /// How a network is trained.
@@ -80,7 +82,7 @@ impl Schedule {
 
 /// A network in training.
 pub(crate) struct Trainer<'a> {
-    pub samples: Samples,
+    pub samples: Arc<Samples>,
     pub mlp: Mlp,
     pub batch: Batch,
     batches: Batches,
@@ -88,17 +90,32 @@ pub(crate) struct Trainer<'a> {
     run: &'a Run,
     /// Mean loss, the recent steps counting most.
     pub loss: f64,
+    _memory: Lease,
 }
 
 impl<'a> Trainer<'a> {
-    pub(crate) fn new(samples: Samples, inputs: &Inputs, training: &Training, run: &'a Run) -> Self {
+    pub(crate) fn new(samples: Arc<Samples>, inputs: &Inputs, training: &Training, run: &'a Run) -> Result<Self> {
+        Self::on(samples, None, inputs, training, run)
+    }
+
+    /// Learns from some of the rows; `None`: from all.
+    pub(crate) fn on(
+        samples: Arc<Samples>,
+        part: Option<Arc<[u32]>>,
+        inputs: &Inputs,
+        training: &Training,
+        run: &'a Run,
+    ) -> Result<Self> {
+        let mut batches = Batches::new(&samples, part, run);
+        let batch_rows = training.batch_rows(batches.pass_rows());
+        let order = batches.pass_rows() * 2 * size_of::<u32>();
+        let memory = run.reserve(Mlp::bytes_for(inputs, &training.hidden, batch_rows) + order)?;
         let mlp = Mlp::new(inputs, &training.hidden, run);
-        let mut batches = Batches::new(&samples, run);
-        let rows = vec![0; training.batch_rows(batches.pass_rows())];
+        let rows = vec![0; batch_rows];
         let mut batch = Batch::default();
         batch.next.clone_from(&rows);
         batches.next_batch(&mut batch.next);
-        Self { samples, mlp, batch, batches, rows, run, loss: f64::NAN }
+        Ok(Self { samples, mlp, batch, batches, rows, run, loss: f64::NAN, _memory: memory })
     }
 
     pub(crate) fn pass_rows(&self) -> usize {
@@ -141,10 +158,11 @@ impl<'a> Trainer<'a> {
         Ok(())
     }
 
-    /// Goes on with these inputs alone.
-    pub(crate) fn keep_inputs(&mut self, inputs: &[usize]) {
+    /// Goes on with these inputs alone. The samples must be its own.
+    pub(crate) fn keep_inputs(&mut self, inputs: &[usize]) -> Result<()> {
         self.mlp.keep_inputs(inputs);
-        self.samples.keep_columns(inputs);
+        let samples = Arc::get_mut(&mut self.samples).expect("a trainer that drops inputs does not share its samples");
+        samples.keep_columns(inputs, self.run)
     }
 
     /// The loss for a progress line.

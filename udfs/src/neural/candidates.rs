@@ -1,7 +1,7 @@
 use std::ops::Range;
 
 use crate::kernels::dot;
-use crate::{Problem, Rows};
+use crate::{Problem, Result, Rows, Run};
 
 /// The units that a network can attend to, and their columns as its inputs.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct Candidates {
 }
 
 impl Candidates {
-    pub(crate) fn new(problem: &Problem, rows: &Rows) -> Self {
+    pub(crate) fn new(problem: &Problem, rows: &Rows, run: &Run) -> Result<Self> {
         let mut candidates =
             Self { units: Vec::new(), inputs: Vec::new(), owners: Vec::new(), columns: Vec::new(), repeated: Vec::new() };
         let mut varying: Vec<(usize, Vec<usize>)> = Vec::new();
@@ -31,7 +31,7 @@ impl Candidates {
                 varying.push((unit, columns));
             }
         }
-        let first = first_of_equals(rows, &varying, &problem.must_include);
+        let first = first_of_equals(rows, &varying, &problem.must_include, run)?;
         for ((unit, columns), first) in varying.iter().zip(first) {
             if let Some(first) = first {
                 candidates.repeated.push((*unit, format!("repeats {}", problem.units[first].name)));
@@ -43,7 +43,7 @@ impl Candidates {
             candidates.units.push(*unit);
             candidates.inputs.push(start..candidates.columns.len());
         }
-        candidates
+        Ok(candidates)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -98,9 +98,10 @@ fn powers(values: &[f64]) -> (f64, f64) {
 }
 
 /// For each unit the earlier one that it repeats, up to a factor for each column. A unit that must be included repeats none.
-fn first_of_equals(rows: &Rows, units: &[(usize, Vec<usize>)], must_include: &[usize]) -> Vec<Option<usize>> {
+fn first_of_equals(rows: &Rows, units: &[(usize, Vec<usize>)], must_include: &[usize], run: &Run) -> Result<Vec<Option<usize>>> {
     use rayon::prelude::*;
-    let powers: Vec<(f64, f64)> = rows.columns.par_iter().map(|column| powers(column)).collect();
+    let checked = |column: &Vec<f64>| run.check().map(|()| powers(column));
+    let powers: Vec<(f64, f64)> = rows.columns.par_iter().map(checked).collect::<Result<_>>()?;
     let energy = |column: usize| powers[column].0;
     // Equal columns have equal shapes; only those with the same shape are compared value by value.
     let shape = |(_, columns): &(usize, Vec<usize>)| -> f64 {
@@ -123,6 +124,7 @@ fn first_of_equals(rows: &Rows, units: &[(usize, Vec<usize>)], must_include: &[u
     let mut first = vec![None; units.len()];
     for (at, &unit) in order.iter().enumerate() {
         let near = order[at + 1..].iter().take_while(|other| shapes[**other] <= shapes[unit] * (1.0 + 1e-6));
+        run.check()?;
         for &other in near {
             let (earlier, later) = (unit.min(other), unit.max(other));
             let is_free = first[later].is_none() && !must_include.contains(&units[later].0);
@@ -131,7 +133,7 @@ fn first_of_equals(rows: &Rows, units: &[(usize, Vec<usize>)], must_include: &[u
             }
         }
     }
-    first
+    Ok(first)
 }
 
 #[cfg(test)]
@@ -148,7 +150,7 @@ mod tests {
         let table = table.numbers("inches", &inches).numbers("nearly", &nearly).numbers("twice", &twice);
         let problem = table.problem_of_rows(&(0..30).map(f64::from).collect::<Vec<_>>());
         let rows = problem.rows();
-        let candidates = Candidates::new(&problem, rows);
+        let candidates = Candidates::new(&problem, rows, &crate::Run::new(0)).unwrap();
         assert_eq!(candidates.units, [0, 1, 2, 4]);
         assert_eq!(candidates.repeated, [(3, "repeats x1".to_string()), (5, "repeats x0".to_string())]);
     }

@@ -1,5 +1,7 @@
 //! What neural selectors share: a network over all candidates, and what is reported of the order that was found.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use crate::judging::judge;
@@ -38,10 +40,10 @@ pub(crate) fn select(
 ) -> Result<Ranking> {
     run.check()?;
     let rows = problem.rows();
-    let candidates = Candidates::new(problem, rows);
+    let candidates = Candidates::new(problem, rows, run)?;
     let split = training.split(rows, problem.k.is_none(), run);
     let inputs = Inputs::new(problem, rows, candidates.columns.clone());
-    let trainer = Trainer::new(inputs.samples(rows, &split.train), &inputs, training, run);
+    let trainer = Trainer::new(Arc::new(inputs.samples(rows, &split.train, run)?), &inputs, training, run)?;
     let forced = candidates.forced(problem);
     let mut bench = Workbench { problem, rows, candidates, split, trainer, training, forced, run };
     let most = problem.k.unwrap_or(AUTO_MAX.max(bench.forced.len())).min(bench.candidates.len());
@@ -98,7 +100,7 @@ fn report(bench: &Workbench<'_>, order: &[(usize, f64)]) -> Result<Ranking> {
     let mut ranking = explain_order(problem, candidates, &order[..keep], run)?;
     for (size, verdict) in &judged {
         if let Some(choice) = ranking.choices.get_mut(size - 1) {
-            choice.valid_score = Some(verdict.score());
+            choice.valid_score = verdict.score();
         }
     }
     Ok(ranking)
@@ -107,7 +109,7 @@ fn report(bench: &Workbench<'_>, order: &[(usize, f64)]) -> Result<Ranking> {
 /// The ranking for an order of candidates, with what each adds to a linear fit.
 pub(crate) fn explain_order(problem: &Problem, candidates: &Candidates, order: &[(usize, f64)], run: &Run) -> Result<Ranking> {
     let units: Vec<(usize, f64)> = order.iter().map(|(at, score)| (candidates.units[*at], *score)).collect();
-    let products = Products::of_units(problem, |unit| units.iter().any(|(chosen, _)| *chosen == unit));
+    let products = Products::of_units(problem, |unit| units.iter().any(|(chosen, _)| *chosen == unit), run)?;
     let mut ranking = explain(problem, &products, run, &units, Some(units.len()))?;
     ranking.passed_over.extend(candidates.repeated.iter().cloned());
     Ok(ranking)
@@ -122,9 +124,11 @@ fn judge_sizes(bench: &Workbench<'_>, order: &[(usize, f64)]) -> Result<Vec<(usi
         let chosen: Vec<usize> = order[..size].iter().map(|(candidate, _)| *candidate).collect();
         let columns = bench.candidates.inputs_of(&chosen).iter().map(|input| bench.candidates.columns[*input]).collect();
         let inputs = Inputs::new(bench.problem, bench.rows, columns);
-        let (train, valid) = (inputs.samples(bench.rows, &bench.split.train), inputs.samples(bench.rows, &bench.split.valid));
+        let samples = |rows: &[usize]| inputs.samples(bench.rows, rows, bench.run).map(Arc::new);
+        let (train, valid) = (samples(&bench.split.train)?, samples(&bench.split.valid)?);
         let steps = bench.training.steps(train.rows(), SIZES_MAX);
-        let verdicts = judge::fit(&inputs, &train, &[&valid], bench.training, steps, bench.run)?;
+        let (learnt, asked) = (train.all(), valid.all());
+        let verdicts = judge::fit(&inputs, (&train, &learnt), &[(&valid, &asked)], bench.training, steps, bench.run)?;
         Ok((size, verdicts.into_iter().next().expect("one verdict for one set of rows")))
     };
     sizes(order.len()).into_par_iter().map(verdict).collect()

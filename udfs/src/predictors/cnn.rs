@@ -43,11 +43,12 @@ impl Learner for Convolutional {
             };
             rows.iter().map(image).collect()
         };
+        let _memory = run.reserve((learn.len() + rows.len()) * (cnn.first_shape().len() * size_of::<f32>() + 32))?;
         let (learnt, asked) = (images(learn), images(rows));
         let targets: Vec<f32> = learn.iter().map(|row| folds.targets[*row] as f32).collect();
         let weights = if folds.is_weighted { learn.iter().map(|row| folds.weights[*row]).collect() } else { Vec::new() };
         let training = Training { epochs: Some(self.epochs), batch_rows: Some(BATCH), ..Training::default() };
-        let mut batches = Batches::new(&Samples { targets: targets.clone(), weights, ..Samples::default() }, run);
+        let mut batches = Batches::new(&Samples { targets: targets.clone(), weights, ..Samples::default() }, None, run);
         let mut drawn = vec![0; training.batch_rows(batches.pass_rows())];
         let mut work = Work::default();
         for step in 0..training.steps(batches.pass_rows(), 1) {

@@ -1,6 +1,6 @@
 //! Least squares and logistic regression as judges of a set of columns.
 
-use crate::judging::judge::{Verdict, judge};
+use crate::judging::judge::{Part, Verdict, judge};
 use crate::kernels::cholesky::Cholesky;
 use crate::linear::logistic::{Examples, SLIGHT};
 use crate::network::samples::{Inputs, Loss, Samples};
@@ -12,73 +12,80 @@ const ACCURACY: f64 = 1e-6;
 const RIDGE: f64 = 1e-9;
 
 /// Least squares; classes are predicted as one column of zeros and ones each.
-pub(crate) fn least_squares(inputs: &Inputs, train: &Samples, test: &[&Samples]) -> Vec<Verdict> {
-    let (outputs, inputs_count) = (inputs.loss.outputs(), inputs.columns.len() + 1);
-    let design = design(train, inputs_count);
-    let total: f64 = (0..train.rows()).map(|row| train.weight(row)).sum();
-    let mut products = vec![0.0; inputs_count * inputs_count];
-    let mut sides = vec![vec![0.0; inputs_count]; outputs];
-    for (row, x) in design.chunks(inputs_count).enumerate() {
+pub(crate) fn least_squares(inputs: &Inputs, (train, learnt): Part<'_>, test: &[Part<'_>], run: &Run) -> Result<Vec<Verdict>> {
+    let (outputs, count) = (inputs.loss.outputs(), inputs.columns.len() + 1);
+    let _memory = run.reserve((3 * count * count + 2 * outputs * count) * size_of::<f64>())?;
+    let total: f64 = learnt.iter().map(|row| train.weight(*row as usize)).sum();
+    let mut products = vec![0.0; count * count];
+    let mut sides = vec![vec![0.0; count]; outputs];
+    each_row(train, learnt, run, |row, x| {
         let weight = train.weight(row);
-        for i in 0..inputs_count {
-            products[i * inputs_count..i * inputs_count + i + 1].iter_mut().zip(x).for_each(|(p, y)| *p += weight * x[i] * y);
+        for i in 0..count {
+            products[i * count..i * count + i + 1].iter_mut().zip(x).for_each(|(p, y)| *p += weight * x[i] * y);
         }
         for (output, side) in sides.iter_mut().enumerate() {
             let y = weight * target(inputs.loss, train.targets[row], output);
             side.iter_mut().zip(x).for_each(|(s, x)| *s += y * x);
         }
-    }
+    })?;
     let ridge = RIDGE * total;
-    let system = |i: usize, j: usize| products[i.max(j) * inputs_count + i.min(j)] + if i == j { ridge } else { 0.0 };
-    if let Some(factor) = Cholesky::of(inputs_count, system) {
+    let system = |i: usize, j: usize| products[i.max(j) * count + i.min(j)] + if i == j { ridge } else { 0.0 };
+    if let Some(factor) = Cholesky::of(count, system) {
         sides.iter_mut().for_each(|side| factor.solve(side));
     }
-    let answer = |samples: &&Samples| {
-        let dot = |x: &[f64], beta: &Vec<f64>| x.iter().zip(beta).map(|(x, b)| x * b).sum::<f64>() as f32;
-        let outputs: Vec<f32> = self::design(samples, inputs_count)
-            .chunks(inputs_count)
-            .flat_map(|x| sides.iter().map(|beta| dot(x, beta)).collect::<Vec<_>>())
-            .collect();
-        let mut verdict = judge(inputs, &outputs, samples);
+    let dot = |x: &[f64], beta: &[f64]| x.iter().zip(beta).map(|(x, b)| x * b).sum::<f64>() as f32;
+    let answer = |(samples, rows): &Part<'_>| {
+        let mut outputs: Vec<f32> = Vec::new();
+        let _memory = run.reserve(rows.len() * sides.len() * 2 * size_of::<f32>())?;
+        each_row(samples, rows, run, |_, x| outputs.extend(sides.iter().map(|beta| dot(x, beta))))?;
+        let mut verdict = judge(inputs, &outputs, (samples, rows));
         // Fitted values are no probabilities.
         verdict.metrics.retain(|(metric, _)| *metric != "log_loss");
-        verdict
+        Ok(verdict)
     };
     test.iter().map(answer).collect()
 }
 
 /// Multinomial logistic regression.
-pub(crate) fn logistic(inputs: &Inputs, train: &Samples, test: &[&Samples], run: &Run) -> Result<Vec<Verdict>> {
+pub(crate) fn logistic(inputs: &Inputs, (train, learnt): Part<'_>, test: &[Part<'_>], run: &Run) -> Result<Vec<Verdict>> {
     let (classes, count) = (inputs.loss.outputs().max(2), inputs.columns.len() + 1);
-    let design = design(train, count);
-    let targets: Vec<f64> = train.targets.iter().map(|class| f64::from(*class)).collect();
-    let examples =
-        Examples { design: &design, inputs: count, classes, targets: &targets, weights: &train.weights, ridge: SLIGHT };
+    let _memory = run.reserve(learnt.len() * (count + 2) * size_of::<f64>())?;
+    let mut design = Vec::with_capacity(learnt.len() * count);
+    each_row(train, learnt, run, |_, x| design.extend_from_slice(x))?;
+    let targets: Vec<f64> = learnt.iter().map(|row| f64::from(train.targets[*row as usize])).collect();
+    let weights: Vec<f64> =
+        if train.weights.is_empty() { Vec::new() } else { learnt.iter().map(|row| train.weights[*row as usize]).collect() };
+    let examples = Examples { design: &design, inputs: count, classes, targets: &targets, weights: &weights, ridge: SLIGHT };
     let beta = examples.fit(&vec![0.0; count * classes], ACCURACY, run)?;
-    let answer = |samples: &&Samples| {
+    let answer = |(samples, rows): &Part<'_>| {
         let mut odds = vec![0.0; classes];
         let mut outputs: Vec<f32> = Vec::new();
-        for x in self::design(samples, count).chunks(count) {
+        let _memory = run.reserve(rows.len() * classes * 2 * size_of::<f32>())?;
+        each_row(samples, rows, run, |_, x| {
             examples.probabilities(&beta, x, &mut odds);
             odds.iter_mut().for_each(|p| *p = p.max(1e-30).ln());
             match inputs.loss {
                 Loss::Softmax(_) => outputs.extend(odds.iter().map(|odds| *odds as f32)),
                 _ => outputs.push((odds[1] - odds[0]) as f32),
             }
-        }
-        judge(inputs, &outputs, samples)
+        })?;
+        Ok(judge(inputs, &outputs, (samples, rows)))
     };
-    Ok(test.iter().map(answer).collect())
+    test.iter().map(answer).collect()
 }
 
-/// Rows with an intercept.
-fn design(samples: &Samples, inputs: usize) -> Vec<f64> {
-    let mut design = Vec::with_capacity(samples.rows() * inputs);
-    for row in 0..samples.rows() {
-        design.push(1.0);
-        design.extend(samples.row(row).iter().map(|x| f64::from(*x)));
+/// Rows, one after the other, with an intercept.
+fn each_row(samples: &Samples, rows: &[u32], run: &Run, mut receive: impl FnMut(usize, &[f64])) -> Result<()> {
+    let mut x = vec![1.0];
+    for (at, row) in rows.iter().enumerate() {
+        if at % 256 == 0 {
+            run.check()?;
+        }
+        x.truncate(1);
+        x.extend(samples.row(*row as usize).iter().map(|x| f64::from(*x)));
+        receive(*row as usize, &x);
     }
-    design
+    Ok(())
 }
 
 /// What an output should be for a row. For two classes it is ±1, so that 0 parts them.
@@ -104,9 +111,10 @@ mod tests {
         let problem = table.problem_of_rows(&label);
         let rows = problem.rows();
         let inputs = Inputs::new(&problem, rows, vec![0, 1, 2]);
-        let samples = inputs.samples(rows, &Split::none(50).train);
-        let verdict = &least_squares(&inputs, &samples, &[&samples])[0];
+        let samples = std::sync::Arc::new(inputs.samples(rows, &Split::none(50).train, &Run::new(0)).unwrap());
+        let part = (&samples, &samples.all());
+        let verdict = &least_squares(&inputs, part, &[part], &Run::new(0)).unwrap()[0];
         let (_, r2) = testing::least_squares(&[table.column(0), table.column(1), table.column(2)], &label);
-        assert!((verdict.score() - r2).abs() < 1e-6, "{} {r2}", verdict.score());
+        assert!((verdict.score().unwrap() - r2).abs() < 1e-6, "{verdict:?} {r2}");
     }
 }

@@ -15,9 +15,14 @@ impl Learner for Logistic {
     fn predict(&self, folds: &Folds, columns: &[usize], learn: &[usize], rows: &[usize], run: &Run) -> Result<Vec<Vec<f64>>> {
         let classes = folds.classes.expect("only asked for classes");
         let inputs = columns.len() + 1;
+        let _memory = run.reserve((learn.len() + rows.len()) * (inputs + 2) * size_of::<f64>())?;
         let design = |rows: &[usize]| -> Vec<f64> {
-            let input = |row: usize, at: usize| if at == 0 { 1.0 } else { folds.columns[columns[at - 1]][row] };
-            rows.iter().flat_map(|row| (0..inputs).map(move |at| input(*row, at))).collect()
+            let mut design = Vec::with_capacity(rows.len() * inputs);
+            for row in rows {
+                design.push(1.0);
+                design.extend(columns.iter().map(|column| folds.columns[*column][*row]));
+            }
+            design
         };
         let learnt = design(learn);
         let targets: Vec<f64> = learn.iter().map(|row| folds.targets[*row]).collect();

@@ -1,5 +1,7 @@
 //! A network with trained layers, as a predictor: every candidate trains one from the beginning.
 
+use std::sync::Arc;
+
 use crate::judging::folds::Folds;
 use crate::kernels::aligned::Aligned;
 use crate::network::mlp::Gate;
@@ -40,12 +42,14 @@ impl Learner for MlpLearner {
         // The random start goes with the place in the order of choices: candidates of a step all begin alike.
         let keys = (0..columns.len() as u64).collect();
         let inputs = Inputs { columns: columns.to_vec(), keys, factors: vec![1.0; columns.len()], loss, target };
+        let _memory = run.reserve(Samples::bytes_for(columns.len(), learn.len() + rows.len()))?;
         let train = samples(folds, columns, learn, target);
-        let mut trainer = Trainer::new(train, &inputs, &self.training, run);
+        let mut trainer = Trainer::new(Arc::new(train), &inputs, &self.training, run)?;
         for _ in 0..self.training.steps(trainer.pass_rows(), 1) {
             trainer.step(Gate::default(), self.training.learning_rate)?;
         }
-        let outputs = trainer.mlp.outputs(&samples(folds, columns, rows, target), None);
+        let asked = samples(folds, columns, rows, target);
+        let outputs = trainer.mlp.outputs(&asked, &asked.all(), run)?;
         let as_labels = |output: &[f32]| -> Vec<f64> {
             let plain = match loss {
                 Loss::Squared => vec![f64::from(output[0]) * target.1 + target.0],
@@ -79,5 +83,6 @@ fn samples(folds: &Folds, columns: &[usize], rows: &[usize], target: (f64, f64))
         sparse: None,
         targets: rows.iter().map(|row| ((folds.targets[*row] - target.0) / target.1) as f32).collect(),
         weights: if folds.is_weighted { rows.iter().map(|row| folds.weights[*row]).collect() } else { Vec::new() },
+        memory: None,
     }
 }

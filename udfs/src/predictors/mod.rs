@@ -9,6 +9,7 @@ pub(crate) mod readout;
 pub(crate) mod refit;
 pub(crate) mod smartcore;
 pub(crate) mod ssfn;
+pub(crate) mod svm;
 
 use crate::judging::folds::Folds;
 use crate::judging::metric::Tally;
@@ -17,7 +18,7 @@ use crate::{Result, Run};
 /// A predictor with the features that it has been given so far.
 pub(crate) trait Predictor<'a>: Send + Sync {
     /// Makes ready to judge units of so many columns.
-    fn stage(&self, width: usize) -> Box<dyn Stage + '_>;
+    fn stage(&self, width: usize, run: &Run) -> Result<Box<dyn Stage + '_>>;
 
     /// A smaller predictor that tells promising units from the others for less, if there is one.
     fn sketch(&self) -> Option<Box<dyn Predictor<'a> + 'a>> {

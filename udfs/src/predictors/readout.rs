@@ -12,7 +12,7 @@ use crate::kernels::blocked_cholesky::{Aligned, BlockedCholesky};
 use crate::kernels::tiles::{Kernel, ROWS, TILE, WIDTH, kernel};
 use crate::predictors::ssfn::Ssfn;
 use crate::predictors::{Fitted, Stage};
-use crate::{Result, Run, choice};
+use crate::{Lease, Result, Run, choice};
 
 choice! {
     /// How the readout is kept small.
@@ -24,7 +24,7 @@ choice! {
 
 /// A column of which less is left than this share, once the columns before it are known, is not used.
 const PIVOT: f64 = 1e-10;
-/// The paper's constants: penalty of a departure from the bound, and how many times.
+/// ADMM's penalty of a departure from the bound, and its steps. The paper names the method and the bound; these two are ours.
 const ADMM_MU: f64 = 1e3;
 const ADMM_STEPS: usize = 100;
 
@@ -45,7 +45,7 @@ pub(crate) struct Ready<'a> {
     /// For each column of a unit, what a lane takes of it: its weight for a neuron, itself in its own lane.
     shares: Vec<Vec<f64>>,
     blocks: Vec<Block>,
-    /// BlockedCholesky that a candidate changes, and all.
+    /// Strips that a candidate changes, and all.
     changing: usize,
     strips: usize,
     /// What each block has without a candidate: `values[((block * strips + strip) * ROWS + row) * WIDTH + lane]`.
@@ -61,6 +61,7 @@ pub(crate) struct Ready<'a> {
     kernel: Kernel,
     /// What threads have worked in, for the next candidate: to allocate it anew costs as much as a sketch's products do.
     spare: Mutex<Vec<Scratch>>,
+    _memory: Option<Lease>,
 }
 
 /// What one thread works in.
@@ -93,7 +94,7 @@ fn tile(left: usize, right: usize) -> usize {
 }
 
 impl<'a> Ready<'a> {
-    pub fn new(network: &'a Ssfn<'a>, width: usize) -> Self {
+    pub fn new(network: &'a Ssfn<'a>, width: usize, run: &Run) -> Result<Self> {
         let folds = network.folds;
         let (neurons, sides) = (network.neurons, folds.labels.len());
         let free = neurons + width;
@@ -106,6 +107,8 @@ impl<'a> Ready<'a> {
             let starts = rows.clone().step_by(ROWS);
             blocks.extend(starts.map(|start| Block { segment, start, rows: ROWS.min(rows.end - start) }));
         }
+        let products = (folds.segments.len() + 1) * tile(0, strips) * size_of::<f64>();
+        let mut memory = run.reserve(blocks.len() * strips * ROWS * WIDTH * size_of::<f64>() + products)?;
         let mut is_input = vec![0.0; strips * WIDTH];
         (0..lanes).filter(|lane| *lane < free || *lane >= chosen).for_each(|lane| is_input[lane] = 1.0);
         let mut least = vec![f64::NEG_INFINITY; strips * WIDTH];
@@ -124,38 +127,53 @@ impl<'a> Ready<'a> {
             fixed: Vec::new(),
             kernel: kernel(),
             spare: Mutex::new(Vec::new()),
+            _memory: None,
         };
-        ready.lay_out(chosen);
-        ready.fixed = ready.fixed_products();
-        ready
+        memory.grow((rayon::current_num_threads() + 1) * ready.scratch_bytes())?;
+        ready._memory = Some(memory);
+        ready.lay_out(chosen, run)?;
+        ready.fixed = ready.fixed_products(run)?;
+        Ok(ready)
+    }
+
+    /// What one thread works in, in bytes.
+    pub fn scratch_bytes(&self) -> usize {
+        let (tiles, lanes) = (tile(0, self.strips), self.strips * WIDTH);
+        let matrix = 2 * lanes * (lanes + self.labels.len());
+        ((self.blocks.last().map_or(0, |block| block.segment) + 2) * tiles + matrix + self.changing * ROWS * WIDTH + 4 * lanes)
+            * size_of::<f64>()
     }
 
     /// Writes the current network into the lanes. A row that counts twice is longer by √2, and everything linear follows.
-    fn lay_out(&mut self, chosen: usize) {
+    fn lay_out(&mut self, chosen: usize, run: &Run) -> Result<()> {
         let (network, strips) = (self.network, self.strips);
         let (folds, neurons) = (network.folds, network.neurons);
         let (intercept, labels, blocks) = (self.intercept, &self.labels, &self.blocks);
-        self.values.par_chunks_mut(strips * ROWS * WIDTH).zip(blocks).for_each(|(values, block)| {
+        self.values.par_chunks_mut(strips * ROWS * WIDTH).zip(blocks).try_for_each(|(values, block)| {
+            run.check()?;
+            let mut hidden = vec![0.0; neurons];
             for at in 0..block.rows {
                 let row = block.start + at;
                 let root = if folds.is_weighted { folds.weights[row].sqrt() } else { 1.0 };
                 let mut set = |lane: usize, value: f64| values[(lane / WIDTH * ROWS + at) * WIDTH + lane % WIDTH] = root * value;
-                let hidden = &network.hidden[row * neurons..][..neurons];
+                network.hidden(row, &mut hidden);
                 hidden.iter().enumerate().for_each(|(lane, value)| set(lane, *value));
                 set(intercept, 1.0);
                 labels.iter().zip(&folds.labels).for_each(|(lane, label)| set(*lane, label[row]));
                 let features = network.chosen.iter().enumerate();
                 features.for_each(|(at, column)| set(chosen + at, folds.columns[*column][row]));
             }
-        });
+            Ok(())
+        })
     }
 
     /// The products that are the same for all candidates.
-    fn fixed_products(&self) -> Vec<Vec<f64>> {
+    fn fixed_products(&self, run: &Run) -> Result<Vec<Vec<f64>>> {
         let segments = 0..self.network.folds.segments.len();
         let of = |segment: usize| {
             let mut sums = vec![0.0; tile(0, self.strips)];
             for (at, block) in self.blocks.iter().enumerate().filter(|(_, block)| block.segment == segment) {
+                run.check()?;
                 for right in self.changing..self.strips {
                     (self.changing..=right).for_each(|left| {
                         let (left_strip, right_strip) = (self.strip(at, left, block.rows), self.strip(at, right, block.rows));
@@ -163,9 +181,9 @@ impl<'a> Ready<'a> {
                     });
                 }
             }
-            sums
+            Ok(sums)
         };
-        let learnt = |segment: usize| if self.network.folds.is_learnt(segment) { of(segment) } else { Vec::new() };
+        let learnt = |segment: usize| if self.network.folds.is_learnt(segment) { of(segment) } else { Ok(Vec::new()) };
         segments.into_par_iter().map(learnt).collect()
     }
 
@@ -527,7 +545,7 @@ mod tests {
         let folds = Folds::new(&table.problem_of_rows(&label), Holding::Share(0.2), Criterion::Auto, &Run::new(0)).unwrap();
         let length = |readout, ridge| {
             let network = Ssfn::new(&folds, 30, readout, Some(ridge), &Run::new(1));
-            let ready = network.ready(3);
+            let ready = network.ready(3, &Run::new(0)).unwrap();
             let mut scratch = ready.scratch();
             ready.products(&[0, 1, 2], &mut scratch, &Run::new(0)).unwrap();
             ready.learn(0, Some(ridge), &mut scratch);

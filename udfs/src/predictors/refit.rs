@@ -22,20 +22,26 @@ impl<'a> Refit<'a> {
         Self { folds, learner: std::sync::Arc::new(learner), chosen: Vec::new() }
     }
 
+    /// What a fit takes beside the learner's own: which rows it is about, and its predictions.
+    fn bytes(&self) -> usize {
+        self.folds.rows() * (3 * size_of::<usize>() + size_of::<Vec<f64>>() + (self.folds.labels.len() + 2) * size_of::<f64>())
+    }
+
     fn with(&self, unit: &[usize]) -> Vec<usize> {
         [&self.chosen, unit].concat()
     }
 }
 
 impl<'a> Predictor<'a> for Refit<'a> {
-    fn stage(&self, _: usize) -> Box<dyn Stage + '_> {
-        Box::new(self.clone())
+    fn stage(&self, _: usize, _: &Run) -> Result<Box<dyn Stage + '_>> {
+        Ok(Box::new(self.clone()))
     }
 
     fn fit(&mut self, unit: &[usize], run: &Run) -> Result<Fitted> {
         let (mut train, mut valid) = (Tally::default(), Tally::default());
         for fit in 0..self.folds.held_out.len() {
             run.check()?;
+            let _memory = run.reserve(self.bytes())?;
             let learn = self.folds.learnt_rows(fit);
             let all: Vec<usize> = learn.iter().copied().chain(self.folds.held_out_rows(fit)).collect();
             let predictions = self.learner.predict(self.folds, &self.with(unit), &learn, &all, run)?;
@@ -61,6 +67,7 @@ impl Stage for Refit<'_> {
         let mut judged = Tally::default();
         for fit in 0..self.folds.held_out.len() {
             run.check()?;
+            let _memory = run.reserve(self.bytes())?;
             let rows: Vec<usize> = self.folds.held_out_rows(fit).collect();
             let learn = self.folds.learnt_rows(fit);
             let predictions = self.learner.predict(self.folds, &self.with(unit), &learn, &rows, run)?;

@@ -1,4 +1,4 @@
-//! smartcore's predictors: nearest neighbours, support vectors, a forest, a tree.
+//! smartcore's predictors: nearest neighbours, a forest, a tree.
 
 use smartcore::ensemble::random_forest_classifier::{RandomForestClassifier, RandomForestClassifierParameters};
 use smartcore::ensemble::random_forest_regressor::{RandomForestRegressor, RandomForestRegressorParameters};
@@ -6,9 +6,6 @@ use smartcore::error::Failed;
 use smartcore::linalg::basic::matrix::DenseMatrix;
 use smartcore::neighbors::knn_classifier::{KNNClassifier, KNNClassifierParameters};
 use smartcore::neighbors::knn_regressor::{KNNRegressor, KNNRegressorParameters};
-use smartcore::svm::Kernels;
-use smartcore::svm::svc::{SVC, SVCParameters};
-use smartcore::svm::svr::{SVR, SVRParameters};
 use smartcore::tree::decision_tree_classifier::{DecisionTreeClassifier, DecisionTreeClassifierParameters};
 use smartcore::tree::decision_tree_regressor::{DecisionTreeRegressor, DecisionTreeRegressorParameters};
 
@@ -20,31 +17,26 @@ use crate::{Error, Result, Run};
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Smartcore {
     Knn { neighbors: usize },
-    Svm,
     Forest { trees: usize, seed: u64 },
     Tree,
 }
 
 impl Learner for Smartcore {
-    fn predict(&self, folds: &Folds, columns: &[usize], learn: &[usize], rows: &[usize], _: &Run) -> Result<Vec<Vec<f64>>> {
+    fn predict(&self, folds: &Folds, columns: &[usize], learn: &[usize], rows: &[usize], run: &Run) -> Result<Vec<Vec<f64>>> {
         let known: Vec<f64> = learn.iter().map(|row| folds.targets[*row]).collect();
         let said = |predicted: Vec<f64>| predicted.into_iter().map(|value| one(folds, value)).collect();
         // One value throughout is its own prediction; smartcore's classifiers would refuse it.
         if known.iter().all(|value| *value == known[0]) {
             return Ok(said(vec![known[0]; rows.len()]));
         }
-        // smartcore 0.7 cuts the rows that its support vectors keep to as many values as there are rows, and panics on others.
-        if matches!(self, Smartcore::Svm) && columns.len() > learn.len() {
-            return Err(Error::data(format!(
-                "smartcore's `svm` takes no more columns than rows, and {} rows are learnt from with {} columns; use fewer, or predictor 'knn', 'forest' or 'tree'",
-                learn.len(),
-                columns.len()
-            )));
-        }
+        // The rows as smartcore keeps them, and what it makes of them.
+        let _memory = run.reserve((learn.len() + rows.len()) * (4 * columns.len() + 8) * size_of::<f64>())?;
         let predicted = match folds.classes {
-            None => self.regress(folds, columns, learn, rows, known),
-            Some(_) => self.classify(folds, columns, learn, rows, &known),
+            None => self.regress(folds, columns, learn, rows, known, run),
+            Some(_) => self.classify(folds, columns, learn, rows, &known, run),
         };
+        // A run that was cancelled has predicted some rows only.
+        run.check()?;
         predicted
             .map(said)
             .map_err(|error| Error::data(format!("smartcore's `{}` on {} rows: {}", self.name(), learn.len(), reason(&error))))
@@ -55,7 +47,6 @@ impl Smartcore {
     fn name(&self) -> &'static str {
         match self {
             Smartcore::Knn { .. } => "knn",
-            Smartcore::Svm => "svm",
             Smartcore::Forest { .. } => "forest",
             Smartcore::Tree => "tree",
         }
@@ -68,20 +59,13 @@ impl Smartcore {
         learn: &[usize],
         rows: &[usize],
         y: Vec<f64>,
+        run: &Run,
     ) -> Result<Vec<f64>, Failed> {
         let (x, asked) = (matrix(folds, columns, learn)?, matrix(folds, columns, rows)?);
         match *self {
             Smartcore::Knn { neighbors } => {
-                KNNRegressor::fit(&x, &y, KNNRegressorParameters::default().with_k(neighbors.min(learn.len())))?.predict(&asked)
-            }
-            Smartcore::Svm => {
-                // Its width of indifference supposes a label of unit variance.
-                let mean = y.iter().sum::<f64>() / y.len() as f64;
-                let scale = (y.iter().map(|y| (y - mean).powi(2)).sum::<f64>() / y.len() as f64).sqrt();
-                let y: Vec<f64> = y.iter().map(|y| (y - mean) / scale).collect();
-                let parameters = SVRParameters::default().with_kernel(radial(columns));
-                let predicted = SVR::fit(&x, &y, &parameters)?.predict(&asked)?;
-                Ok(predicted.into_iter().map(|y| mean + scale * y).collect())
+                let model = KNNRegressor::fit(&x, &y, KNNRegressorParameters::default().with_k(neighbors.min(learn.len())))?;
+                in_parts(folds, columns, rows, run, |part| model.predict(part))
             }
             Smartcore::Forest { trees, seed } => {
                 let parameters = RandomForestRegressorParameters::default().with_n_trees(trees).with_seed(seed);
@@ -94,18 +78,23 @@ impl Smartcore {
         }
     }
 
-    fn classify(&self, folds: &Folds, columns: &[usize], learn: &[usize], rows: &[usize], y: &[f64]) -> Result<Vec<f64>, Failed> {
+    fn classify(
+        &self,
+        folds: &Folds,
+        columns: &[usize],
+        learn: &[usize],
+        rows: &[usize],
+        y: &[f64],
+        run: &Run,
+    ) -> Result<Vec<f64>, Failed> {
         let (x, asked) = (matrix(folds, columns, learn)?, matrix(folds, columns, rows)?);
         let y: Vec<i32> = y.iter().map(|class| *class as i32).collect();
         let numbers = |classes: Vec<i32>| classes.into_iter().map(f64::from).collect();
         match *self {
             Smartcore::Knn { neighbors } => {
                 let parameters = KNNClassifierParameters::default().with_k(neighbors.min(learn.len()));
-                KNNClassifier::fit(&x, &y, parameters)?.predict(&asked).map(numbers)
-            }
-            Smartcore::Svm => {
-                let parameters = SVCParameters::default().with_kernel(radial(columns)).with_seed(Some(0));
-                SVC::fit(&x, &y, &parameters)?.predict(&asked)
+                let model = KNNClassifier::fit(&x, &y, parameters)?;
+                in_parts(folds, columns, rows, run, |part| model.predict(part).map(numbers))
             }
             Smartcore::Forest { trees, seed } => {
                 let parameters = RandomForestClassifierParameters::default().with_n_trees(trees.min(1000) as u16).with_seed(seed);
@@ -122,10 +111,23 @@ impl Smartcore {
 /// Fewest rows of a leaf of a tree: one alone with a row apiece only remembers.
 const LEAF: usize = 5;
 
-/// The radial kernel, as wide as the number of columns asks for.
-fn radial(columns: &[usize]) -> Kernels {
-    Kernels::rbf().with_gamma(1.0 / columns.len().max(1) as f64)
+/// Predictions of some rows after the others, as long as nobody cancels.
+fn in_parts(
+    folds: &Folds,
+    columns: &[usize],
+    rows: &[usize],
+    run: &Run,
+    predict: impl Fn(&DenseMatrix<f64>) -> Result<Vec<f64>, Failed>,
+) -> Result<Vec<f64>, Failed> {
+    let mut predicted = Vec::with_capacity(rows.len());
+    for part in rows.chunks(PART).take_while(|_| run.check().is_ok()) {
+        predicted.extend(predict(&matrix(folds, columns, part)?)?);
+    }
+    Ok(predicted)
 }
+
+/// Rows that are predicted between two looks at whether the run was cancelled.
+const PART: usize = 256;
 
 fn matrix(folds: &Folds, columns: &[usize], rows: &[usize]) -> Result<DenseMatrix<f64>, Failed> {
     let values = columns.iter().flat_map(|column| rows.iter().map(|row| folds.columns[*column][*row])).collect();
@@ -133,7 +135,7 @@ fn matrix(folds: &Folds, columns: &[usize], rows: &[usize]) -> Result<DenseMatri
 }
 
 /// A number or a class as the label's columns, centred.
-fn one(folds: &Folds, value: f64) -> Vec<f64> {
+pub(crate) fn one(folds: &Folds, value: f64) -> Vec<f64> {
     let Some(classes) = folds.classes else { return vec![value - folds.offsets[0]] };
     let first = usize::from(classes == 2);
     let columns = folds.offsets.iter().enumerate();
@@ -159,7 +161,7 @@ mod tests {
         Folds::new(&table.problem_of_rows(&label), Holding::Share(0.25), Criterion::Auto, &Run::new(0)).unwrap()
     }
 
-    /// More columns than rows: support vectors alone cannot take them, and say so.
+    /// More columns than rows.
     #[test]
     fn fewer_rows_than_columns() {
         for task in [Task::Regression, Task::Classification] {
@@ -169,14 +171,10 @@ mod tests {
                 smart.predict(&folds, &(0..columns).collect::<Vec<_>>(), &learn, &rows, &Run::new(0))
             };
             let able = [Smartcore::Knn { neighbors: 3 }, Smartcore::Forest { trees: 5, seed: 1 }, Smartcore::Tree];
-            for predictions in able.map(|smart| predict(smart, 40)).into_iter().chain([predict(Smartcore::Svm, learn.len())]) {
+            for predictions in able.map(|smart| predict(smart, 40)) {
                 let predictions = predictions.unwrap();
                 assert!(predictions.len() == rows.len() && predictions.iter().flatten().all(|value| value.is_finite()));
             }
-            assert_eq!(
-                predict(Smartcore::Svm, 19).unwrap_err().to_string(),
-                "smartcore's `svm` takes no more columns than rows, and 18 rows are learnt from with 19 columns; use fewer, or predictor 'knn', 'forest' or 'tree'"
-            );
         }
     }
 

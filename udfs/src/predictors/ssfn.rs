@@ -1,13 +1,15 @@
 //! A network of one layer with random weights, of which only the readout is learnt, in closed form.
 //!
 //! **As in the paper** (Das et al., 2022; the network is SSFN of Chatterjee et al.) a hidden layer of random neurons with ReLU and a linear path
-//! from the inputs feed a regularised least squares readout. **Unlike it**, and each for a measured reason (benches/ngp.rs prints the figures):
+//! from the inputs feed a regularised least squares readout. **Unlike it**:
 //! - inputs are standardised and neurons have a bias, where the paper divides each row's hidden values by their length, by which
-//!   one feature alone tells a neuron nothing but its sign;
-//! - the linear path is the inputs themselves in the readout, where the paper first fits a linear map and feeds the positive and the negative part of
-//!   its prediction, which would have to be fitted anew for every fold;
+//!   one feature alone tells a neuron nothing but its sign. Without a bias every neuron bends at the mean, and one feature has only two shapes;
+//! - the inputs themselves are columns of the readout (a direct path), where the paper first fits a linear map and feeds the positive and the negative part
+//!   of its prediction, which would have to be fitted anew for every fold;
 //! - a chosen feature keeps its random weights, so that the errors of two steps differ by the feature and not by luck;
-//! - the ridge is chosen after each step, on the rows held out, as a share of each hidden column's variance.
+//! - the ridge is chosen after each step, on the rows held out, as a share of each hidden column's variance;
+//! - candidates are judged in folds, so that every row judges once, where the paper holds out one part; and numbers by the absolute error, because a few
+//!   rows with extreme labels decide a sum of squares.
 //!
 //! **What makes it fast.** All candidates of a step share the random weights, so that a candidate's hidden values are the current ones plus one
 //! product; the rest is in `readout.rs`.
@@ -41,8 +43,9 @@ pub(crate) struct Ssfn<'a> {
     pub neurons: usize,
     /// Neurons that weights are drawn for; a sketch has only the first of them.
     drawn: usize,
-    /// `hidden[row * neurons + neuron]`, before the ReLU.
-    pub hidden: Vec<f64>,
+    bias: Vec<f64>,
+    /// For each column chosen, its weight for each neuron.
+    taken: Vec<Vec<f64>>,
 }
 
 impl<'a> Ssfn<'a> {
@@ -50,10 +53,10 @@ impl<'a> Ssfn<'a> {
     pub fn new(folds: &'a Folds, neurons: usize, readout: Readout, ridge: Option<f64>, run: &Run) -> Self {
         let mut random = run.random("ssfn bias", 0);
         let bias: Vec<f64> = (0..neurons).map(|_| BIAS * (2.0 * random.uniform() - 1.0)).collect();
-        let hidden = (0..folds.rows()).flat_map(|_| bias.iter().copied()).collect();
         let is_tuned = ridge.is_none() && readout == Readout::Ridge;
         let ridge = Some(ridge.unwrap_or(FIRST));
-        Self { folds, readout, ridge, is_tuned, run: run.clone(), chosen: Vec::new(), units: 0, neurons, drawn: neurons, hidden }
+        let (chosen, taken) = (Vec::new(), Vec::new());
+        Self { folds, readout, ridge, is_tuned, run: run.clone(), chosen, units: 0, neurons, drawn: neurons, bias, taken }
     }
 
     /// Plain least squares: no neurons, no ridge.
@@ -72,29 +75,35 @@ impl<'a> Ssfn<'a> {
         (0..columns).map(|_| draw()).collect()
     }
 
-    /// Everything but the hidden values.
-    fn bare(&self) -> Self {
-        Self { run: self.run.clone(), chosen: self.chosen.clone(), hidden: Vec::new(), ..*self }
+    /// The values of the neurons for a row, before the ReLU. They are worked out anew for each step: kept, they would take as much memory as all
+    /// the rest, and a step takes many times as long.
+    pub fn hidden(&self, row: usize, hidden: &mut [f64]) {
+        hidden.copy_from_slice(&self.bias);
+        for (column, weights) in self.chosen.iter().zip(&self.taken) {
+            let x = self.folds.columns[*column][row];
+            hidden.iter_mut().zip(weights).for_each(|(hidden, weight)| *hidden += weight * x);
+        }
     }
 
-    pub fn ready(&self, width: usize) -> Ready<'_> {
-        Ready::new(self, width)
+    /// The network of the first neurons.
+    fn of_first(&self, neurons: usize) -> Self {
+        let first = |weights: &Vec<f64>| weights[..neurons].to_vec();
+        Self { neurons, bias: first(&self.bias), taken: self.taken.iter().map(first).collect(), ..self.clone() }
+    }
+
+    pub fn ready(&self, width: usize, run: &Run) -> Result<Ready<'_>> {
+        Ready::new(self, width, run)
     }
 }
 
 impl<'a> Predictor<'a> for Ssfn<'a> {
-    fn stage(&self, width: usize) -> Box<dyn Stage + '_> {
-        Box::new(self.ready(width))
+    fn stage(&self, width: usize, run: &Run) -> Result<Box<dyn Stage + '_>> {
+        Ok(Box::new(self.ready(width, run)?))
     }
 
     fn sketch(&self) -> Option<Box<dyn Predictor<'a> + 'a>> {
         let neurons = self.neurons.div_ceil(SKETCH);
-        let first = |hidden: &[f64]| hidden[..neurons].to_vec();
-        let is_smaller = neurons < self.neurons;
-        is_smaller.then(|| {
-            let hidden = self.hidden.chunks_exact(self.neurons).flat_map(first).collect();
-            Box::new(Self { neurons, hidden, ..self.bare() }) as _
-        })
+        (neurons < self.neurons).then(|| Box::new(self.of_first(neurons)) as _)
     }
 
     fn redrawn(&self, folds: &'a Folds, draw: u64) -> Option<Box<dyn Predictor<'a> + 'a>> {
@@ -104,7 +113,8 @@ impl<'a> Predictor<'a> for Ssfn<'a> {
     }
 
     fn fit(&mut self, unit: &[usize], run: &Run) -> Result<Fitted> {
-        let ready = self.ready(unit.len());
+        let ready = self.ready(unit.len(), run)?;
+        let _memory = run.reserve(RIDGES.len() * ready.scratch_bytes())?;
         let mut scratch = ready.scratch();
         ready.products(unit, &mut scratch, run)?;
         let mut ridge = self.ridge;
@@ -123,12 +133,7 @@ impl<'a> Predictor<'a> for Ssfn<'a> {
     }
 
     fn keep(&mut self, unit: &[usize]) {
-        for (column, weights) in unit.iter().zip(self.weights(unit.len())) {
-            let values = &self.folds.columns[*column];
-            for (hidden, x) in self.hidden.chunks_exact_mut(self.neurons.max(1)).zip(values) {
-                hidden.iter_mut().zip(&weights).for_each(|(hidden, weight)| *hidden += weight * x);
-            }
-        }
+        self.taken.extend(self.weights(unit.len()));
         self.chosen.extend(unit);
         self.units += 1;
     }
@@ -228,7 +233,7 @@ mod tests {
             let units: [&[usize]; 4] = [&[1], &[0, 4], &[5], &[2]];
             for at in 0..units.len() {
                 let plain = plain_loss(&network, &units[..=at], 1e-3);
-                let quick = network.ready(units[at].len()).loss(units[at], &Run::new(0)).unwrap();
+                let quick = network.ready(units[at].len(), &Run::new(0)).unwrap().loss(units[at], &Run::new(0)).unwrap();
                 assert!(close(quick, plain), "{holding:?} {at}: {quick} {plain}");
                 let fitted = network.fit(units[at], &Run::new(0)).unwrap();
                 assert!(
@@ -253,7 +258,7 @@ mod tests {
         for criterion in [Criterion::Squared, Criterion::Absolute] {
             let folds = Folds::new(&table.problem_of_rows(&classes), Holding::Folds(3), criterion, &Run::new(0)).unwrap();
             let network = Ssfn::new(&folds, 15, Readout::Ridge, Some(1e-2), &Run::new(7));
-            let quick = network.ready(2).loss(&[0, 2], &Run::new(0)).unwrap();
+            let quick = network.ready(2, &Run::new(0)).unwrap().loss(&[0, 2], &Run::new(0)).unwrap();
             assert!(close(quick, plain_loss(&network, &[&[0, 2]], 1e-2)), "{criterion:?}");
         }
     }
@@ -281,9 +286,9 @@ mod tests {
         let folds = folds_of(&table, &label, Holding::Default);
         let run = Run::new(1);
         let mut network = Ssfn::new(&folds, 20, Readout::Ridge, Some(1e-2), &run);
-        let own = network.stage(1).loss(&[0], &run).unwrap();
+        let own = network.stage(1, &run).unwrap().loss(&[0], &run).unwrap();
         network.keep(&[1]);
-        let redrawn = |draw| network.redrawn(&folds, draw).unwrap().stage(1).loss(&[0], &run).unwrap();
+        let redrawn = |draw| network.redrawn(&folds, draw).unwrap().stage(1, &run).unwrap().loss(&[0], &run).unwrap();
         assert!(redrawn(0) != own && redrawn(0) != redrawn(1) && redrawn(0) == redrawn(0));
         assert!(Ssfn::linear(&folds, &run).redrawn(&folds, 0).is_none());
     }
@@ -295,11 +300,13 @@ mod tests {
         let folds = folds_of(&table, &label, Holding::Default);
         let mut network = Ssfn::new(&folds, 40, Readout::Ridge, Some(1e-2), &Run::new(1));
         network.keep(&[0, 3]);
-        let sketch = network.sketch().unwrap();
-        let mut small = Ssfn { neurons: 10, hidden: Vec::new(), ..network.bare() };
-        small.hidden = network.hidden.chunks_exact(40).flat_map(|row| row[..10].to_vec()).collect();
-        let run = Run::new(0);
-        assert_eq!(sketch.stage(1).loss(&[1], &run), small.stage(1).loss(&[1], &run));
+        let (run, sketch) = (Run::new(0), network.sketch().unwrap());
+        let small = network.of_first(10);
+        let (mut all, mut first) = ([0.0; 40], [0.0; 10]);
+        network.hidden(7, &mut all);
+        small.hidden(7, &mut first);
+        assert_eq!(all[..10], first);
+        assert_eq!(sketch.stage(1, &run).unwrap().loss(&[1], &run), small.stage(1, &run).unwrap().loss(&[1], &run));
         assert!(small.sketch().is_some() && Ssfn::linear(&folds, &run).sketch().is_none());
     }
 }

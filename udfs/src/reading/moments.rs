@@ -8,7 +8,6 @@ use crate::kernels::tiles::Tiles;
 use crate::reading::block::{Block, NO_LEVEL, Numbers, is_value};
 use crate::reading::plan::{Class, Plan};
 use crate::reading::table::Seen;
-use crate::settings::common::Nulls;
 use crate::{Error, Result};
 
 mod gram;
@@ -111,9 +110,11 @@ impl Moments {
         let mut codes = Codes::new(features);
         for start in (0..rows).step_by(Tiles::ROWS) {
             let block = Tiles::ROWS.min(rows - start);
-            self.keep_rows(start, block, label, weights, features)?;
+            let scratch = &mut self.scratch;
+            scratch.intake.keep(&self.plan, start..start + block, label, weights, features, &mut self.seen)?;
+            scratch.prepare();
             self.pack(start, block, label, features, &mut codes)?;
-            self.scratch.tiles.accumulate(self.scratch.kept.len());
+            self.scratch.tiles.accumulate(self.scratch.intake.kept.len());
         }
         self.fold();
         if self.scratch.classes_given_up {
@@ -231,84 +232,9 @@ impl Moments {
         (rest.is_empty() && numbers.len().is_multiple_of(2) && complete).then_some(moments)
     }
 
-    /// Decides which rows of the block count, and their weights.
-    fn keep_rows(
-        &mut self,
-        start: usize,
-        block: usize,
-        label: Block<'_>,
-        weights: Option<&dyn Numbers>,
-        features: &[Block<'_>],
-    ) -> Result<()> {
-        let scratch = &mut self.scratch;
-        scratch.values.resize(Tiles::ROWS, 0.0);
-        scratch.labels.resize(Tiles::ROWS, 0.0);
-        scratch.kept.clear();
-        match label {
-            Block::Numbers(numbers) => {
-                let labels = &mut scratch.labels[..block];
-                numbers.fill(start, labels);
-                scratch.kept.extend((0..block).filter(|row| is_value(labels[*row])));
-            }
-            Block::Levels { codes, .. } => scratch.kept.extend((0..block).filter(|row| codes[start + row] != NO_LEVEL)),
-        }
-        self.seen.rows_without_label += (block - scratch.kept.len()) as u64;
-        scratch.scales.clear();
-        if let Some(weights) = weights {
-            let values = &mut scratch.values[..block];
-            weights.fill(start, values);
-            if let Some(weight) = values.iter().find(|weight| **weight < 0.0) {
-                return Err(Plan::negative_weight(*weight));
-            }
-            let labelled = scratch.kept.len();
-            // A row of weight 0 is as if it were not there: it must not decide a constant or a class.
-            scratch.kept.retain(|row| is_value(values[*row]) && values[*row] > 0.0);
-            scratch.scales.extend(scratch.kept.iter().map(|row| values[*row].sqrt()));
-            self.seen.rows_without_weight += (labelled - scratch.kept.len()) as u64;
-        }
-        if matches!(self.plan.nulls, Nulls::Drop | Nulls::Error) {
-            self.keep_complete_rows(start, block, features)?;
-        }
-        self.seen.rows += self.scratch.kept.len() as u64;
-        Ok(())
-    }
-
-    fn keep_complete_rows(&mut self, start: usize, block: usize, features: &[Block<'_>]) -> Result<()> {
-        let scratch = &mut self.scratch;
-        let mut complete = vec![true; block];
-        for (feature, column) in features.iter().enumerate() {
-            let mut missing = false;
-            match column {
-                Block::Numbers(numbers) => {
-                    let values = &mut scratch.values[..block];
-                    numbers.fill(start, values);
-                    for &row in scratch.kept.iter().filter(|row| !is_value(values[**row])) {
-                        complete[row] = false;
-                        missing = true;
-                    }
-                }
-                Block::Levels { codes, .. } => {
-                    for &row in scratch.kept.iter().filter(|row| codes[start + **row] == NO_LEVEL) {
-                        complete[row] = false;
-                        missing = true;
-                    }
-                }
-            }
-            if missing && self.plan.nulls == Nulls::Error {
-                return Err(self.plan.null_refused(feature));
-            }
-        }
-        let before = scratch.kept.len();
-        let scales = std::mem::take(&mut scratch.scales);
-        scratch.scales.extend(scratch.kept.iter().zip(scales).filter(|(row, _)| complete[**row]).map(|(_, scale)| scale));
-        scratch.kept.retain(|row| complete[*row]);
-        self.seen.rows_with_null += (before - scratch.kept.len()) as u64;
-        Ok(())
-    }
-
     /// Packs the kept rows of a block into the tiles.
     fn pack(&mut self, start: usize, block: usize, label: Block<'_>, features: &[Block<'_>], codes: &mut Codes) -> Result<()> {
-        if self.scratch.kept.is_empty() {
+        if self.scratch.intake.kept.is_empty() {
             return Ok(());
         }
         self.scratch.clear_flags(&self.columns);
@@ -325,18 +251,17 @@ impl Moments {
 
     fn pack_label(&mut self, start: usize, label: Block<'_>, codes: &mut Codes) -> Result<()> {
         if let Some(column) = self.places.label {
-            let labels = std::mem::take(&mut self.scratch.labels);
-            self.scratch.values[..labels.len()].copy_from_slice(&labels);
-            self.scratch.labels = labels;
+            let Scratch { values, intake, .. } = &mut self.scratch;
+            values[..intake.labels.len()].copy_from_slice(&intake.labels);
             self.scratch.set_numbers(column);
         }
         if self.places.classes.is_none() || self.scratch.classes_given_up {
             return Ok(());
         }
-        for position in 0..self.scratch.kept.len() {
-            let row = self.scratch.kept[position];
+        for position in 0..self.scratch.intake.kept.len() {
+            let row = self.scratch.intake.kept[position];
             let (class, code) = match label {
-                Block::Numbers(_) => (None, self.scratch.labels[row].to_bits()),
+                Block::Numbers(_) => (None, self.scratch.intake.labels[row].to_bits()),
                 Block::Levels { codes, names } => {
                     let code = codes[start + row];
                     (Some(names[code as usize]), u64::from(code))
@@ -373,7 +298,7 @@ impl Moments {
             return Ok(());
         }
         let null = self.place(Column::Null(feature))?;
-        for position in 0..self.scratch.kept.len() {
+        for position in 0..self.scratch.intake.kept.len() {
             if !is_value(self.scratch.values[position]) {
                 self.scratch.flag(null, position);
                 self.seen.missing[feature] += 1;
@@ -383,8 +308,8 @@ impl Moments {
     }
 
     fn pack_levels(&mut self, feature: usize, levels: &[u32], names: &[&str], codes: &mut Codes) -> Result<()> {
-        for position in 0..self.scratch.kept.len() {
-            let code = levels[self.scratch.kept[position]];
+        for position in 0..self.scratch.intake.kept.len() {
+            let code = levels[self.scratch.intake.kept[position]];
             let column = if code == NO_LEVEL {
                 self.seen.missing[feature] += 1;
                 self.place(Column::Null(feature))?

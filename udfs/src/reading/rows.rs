@@ -4,6 +4,7 @@ use rayon::prelude::*;
 
 use crate::Result;
 use crate::reading::block::{Block, NO_LEVEL, Numbers, is_value};
+use crate::reading::intake::Intake;
 use crate::reading::moments::CONSTANT;
 use crate::reading::plan::{Class, Plan};
 use crate::reading::table::{DesignColumn, Label, Seen};
@@ -242,26 +243,15 @@ impl RowsBuilder {
         Ok(Rows { design, label, seen, origins, columns, labels, targets, weights })
     }
 
+    /// The rows that count.
     fn kept_rows(&self, seen: &mut Seen) -> Result<Vec<usize>> {
-        if let Some(weight) = self.weights.iter().find(|weight| **weight < 0.0) {
-            return Err(Plan::negative_weight(*weight));
-        }
-        let no_label = self.label.missing();
-        let mut kept: Vec<usize> = (0..self.rows).filter(|row| !no_label[*row]).collect();
-        seen.rows_without_label = (self.rows - kept.len()) as u64;
-        let labelled = kept.len();
-        kept.retain(|row| self.weights.get(*row).is_none_or(|w| is_value(*w) && *w > 0.0));
-        seen.rows_without_weight = (labelled - kept.len()) as u64;
-        if matches!(self.plan.nulls, Nulls::Drop | Nulls::Error) {
-            let before = kept.len();
-            for (feature, raw) in self.features.iter().enumerate() {
-                let missing = raw.missing();
-                if self.plan.nulls == Nulls::Error && kept.iter().any(|row| missing[*row]) {
-                    return Err(self.plan.null_refused(feature));
-                }
-                kept.retain(|row| !missing[*row]);
-            }
-            seen.rows_with_null = (before - kept.len()) as u64;
+        let features: Vec<Block<'_>> = self.features.iter().map(Raw::block).collect();
+        let weights = (!self.weights.is_empty()).then_some(&self.weights as &dyn Numbers);
+        let (mut intake, mut kept) = (Intake::default(), Vec::new());
+        for start in (0..self.rows).step_by(RUN) {
+            let run = start..self.rows.min(start + RUN);
+            intake.keep(&self.plan, run, self.label.block(), weights, &features, seen)?;
+            kept.extend(intake.kept.iter().map(|row| start + row));
         }
         Ok(kept)
     }
@@ -283,7 +273,18 @@ impl RowsBuilder {
     }
 }
 
+/// Rows that are decided about together, while their values are in cache.
+const RUN: usize = 4096;
+
 impl Raw {
+    /// All its values, as a reader hands them over. What the levels are called does not matter.
+    fn block(&self) -> Block<'_> {
+        match self {
+            Raw::Numbers(values) => Block::Numbers(values),
+            Raw::Levels { codes, .. } => Block::Levels { codes, names: &[] },
+        }
+    }
+
     fn push(&mut self, rows: usize, block: Block<'_>) {
         match (self, block) {
             (Raw::Numbers(values), Block::Numbers(numbers)) => extend(values, rows, numbers),

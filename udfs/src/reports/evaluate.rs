@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use crate::contract::report::{Kind, Report, Values};
@@ -5,7 +7,7 @@ use crate::judging::judge::{self, Verdict};
 use crate::network::samples::Inputs;
 use crate::network::training::Training;
 use crate::predictors::linear;
-use crate::{Check, Error, Label, Problem, Result, Run, Split, choice, report};
+use crate::{Check, Error, Label, Problem, Result, Rows, Run, Split, choice, report};
 
 choice! {
     /// What predicts the label.
@@ -24,7 +26,8 @@ report! {
     ///
     /// Judged on the table given as `test`, which is filled and scaled as the training rows are; without one, on a
     /// held-out share of the rows (`validation`, by default a fifth). The row `train` tells the same for the rows learnt from.
-    /// Trained anew for each of the `seeds`; `value` is the mean, `deviation` the standard deviation.
+    /// Trained anew for each of the `seeds`; `value` is the mean, `deviation` the standard deviation. `value` is NULL where the rows cannot tell: R² of a label
+    /// that does not vary in them, the area under the curve of one class. `seeds` counts those that could be judged.
     ///
     /// The model is a network, least squares (which has no log loss, because fitted values are no probabilities) or logistic regression.
     #[report(name = "evaluate", aliases = [], table = ("test", "The rows to judge by, with the same columns."))]
@@ -55,23 +58,24 @@ impl Report for Evaluate {
 
     fn report(&self, problem: &Problem, run: &Run) -> Result<Vec<Values>> {
         let verdicts = self.verdicts(problem, run)?;
-        let (mut splits, mut metrics, mut values, mut deviations) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut splits, mut metrics, mut seeds) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut values, mut deviations): (Vec<Option<f64>>, Vec<Option<f64>>) = (Vec::new(), Vec::new());
         for (at, split) in ["test", "train"].into_iter().enumerate() {
             for (which, (metric, _)) in verdicts[0][at].metrics.iter().enumerate() {
-                let of_seeds: Vec<f64> = verdicts.iter().map(|seed| seed[at].metrics[which].1).collect();
+                let of_seeds: Vec<f64> = verdicts.iter().filter_map(|seed| seed[at].metrics[which].1).collect();
                 let mean = of_seeds.iter().sum::<f64>() / of_seeds.len() as f64;
                 let squares: f64 = of_seeds.iter().map(|value| (value - mean).powi(2)).sum();
                 splits.push(split);
                 metrics.push(*metric);
-                values.push(mean);
+                values.push((!of_seeds.is_empty()).then_some(mean));
                 deviations.push((of_seeds.len() > 1).then(|| (squares / (of_seeds.len() - 1) as f64).sqrt()));
+                seeds.push(of_seeds.len());
             }
         }
-        let seeds = values.iter().map(|_| self.seeds).collect::<Vec<_>>();
         Ok(vec![
             Values::texts(splits),
             Values::texts(metrics),
-            Values::numbers(values),
+            Values::Number(values),
             Values::Number(deviations),
             Values::wholes(seeds),
         ])
@@ -97,27 +101,26 @@ impl Evaluate {
         }
         let columns: Vec<usize> = (0..rows.columns.len()).filter(|at| rows.columns[*at].iter().any(|x| *x != 0.0)).collect();
         let inputs = Inputs::new(problem, rows, columns);
+        // The rows lie in memory once, whatever the seeds make of them.
+        let samples = |rows: &Rows| inputs.samples(rows, &Split::none(rows.rows()).train, run).map(Arc::new);
+        let (own, others) = (samples(rows)?, problem.held_out.as_ref().map(|test| samples(test)).transpose()?);
         let one = |seed: usize| {
             let run = run.with_seed(seed as u64);
-            let (train, test) = match &problem.held_out {
-                Some(test) => {
-                    let all = Split::none(rows.rows());
-                    (inputs.samples(rows, &all.train), inputs.samples(test, &Split::none(test.rows()).train))
-                }
-                None => {
-                    let split = self.training.split(rows, true, &run);
-                    (inputs.samples(rows, &split.train), inputs.samples(rows, &split.valid))
-                }
-            };
-            let a_pass = (train.rows() / self.training.batch_rows(train.rows())).max(1);
+            let split = if others.is_some() { Split::none(rows.rows()) } else { self.training.split(rows, true, &run) };
+            let part = |rows: &[usize]| -> Arc<[u32]> { rows.iter().map(|row| *row as u32).collect() };
+            let (learnt, valid) = (part(&split.train), part(&split.valid));
+            let all = others.as_ref().map(|others| others.all());
+            let train = (&own, &learnt);
+            let test = others.as_ref().zip(all.as_ref()).unwrap_or((&own, &valid));
+            let a_pass = (learnt.len() / self.training.batch_rows(learnt.len())).max(1);
             let steps = match self.training.epochs {
                 Some(epochs) => epochs * a_pass,
                 None => (EPOCHS * a_pass).clamp(STEPS_MIN, STEPS_MAX),
             };
             match self.model {
-                Model::Mlp => judge::fit(&inputs, &train, &[&test, &train], &self.training, steps, &run),
-                Model::Linear => Ok(linear::least_squares(&inputs, &train, &[&test, &train])),
-                Model::Logistic => linear::logistic(&inputs, &train, &[&test, &train], &run),
+                Model::Mlp => judge::fit(&inputs, train, &[test, train], &self.training, steps, &run),
+                Model::Linear => linear::least_squares(&inputs, train, &[test, train], &run),
+                Model::Logistic => linear::logistic(&inputs, train, &[test, train], &run),
             }
         };
         (0..self.seeds).into_par_iter().map(one).collect()

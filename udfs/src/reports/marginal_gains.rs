@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use crate::contract::report::{Kind, Report, Values};
@@ -11,7 +13,7 @@ report! {
     /// What each feature would add to a given set.
     ///
     /// For every feature that is not in `given` a network is trained on `given` and that feature alone. `gain` is how much smaller its loss is
-    /// than that of a network on `given` alone, `score` its accuracy or R². Both are of the table given as `test`, or of a held-out
+    /// than that of a network on `given` alone, `score` its accuracy or R², which is NULL where the label does not vary in the rows judged by. Both are of the table given as `test`, or of a held-out
     /// share of the rows (`validation`, by default a fifth). This is the truth that attention weights stand for, at the price of as many
     /// trainings as there are features: compare the two with `corr` over ranks.
     #[report(name = "marginal_gains", aliases = [], table = ("test", "The rows to judge by, with the same columns."))]
@@ -38,7 +40,7 @@ impl Report for MarginalGains {
         if problem.held_out.as_ref().map_or(rows.rows() < 10, |test| test.rows() == 0) {
             return Err(Error::data("too few rows to judge by; give a larger table, or one as `test`"));
         }
-        let candidates = Candidates::new(problem, rows);
+        let candidates = Candidates::new(problem, rows, run)?;
         let name = |candidate: usize| problem.units[candidates.units[candidate]].name.as_str();
         let find = |wanted: &String| {
             let units: Vec<String> = problem.units.iter().map(|unit| unit.name.clone()).collect();
@@ -58,13 +60,15 @@ impl Report for MarginalGains {
         let fit = |chosen: &[usize]| -> Result<Verdict> {
             let columns = candidates.inputs_of(chosen).iter().map(|input| candidates.columns[*input]).collect();
             let inputs = Inputs::new(problem, rows, columns);
-            let train = inputs.samples(rows, &split.train);
+            let train = Arc::new(inputs.samples(rows, &split.train, run)?);
             let test = match &problem.held_out {
-                Some(test) => inputs.samples(test, &Split::none(test.rows()).train),
-                None => inputs.samples(rows, &split.valid),
+                Some(test) => inputs.samples(test, &Split::none(test.rows()).train, run)?,
+                None => inputs.samples(rows, &split.valid, run)?,
             };
+            let test = Arc::new(test);
             let steps = self.training.steps(train.rows(), ROUNDS);
-            Ok(judge::fit(&inputs, &train, &[&test], &self.training, steps, run)?.remove(0))
+            let (learnt, asked) = (train.all(), test.all());
+            Ok(judge::fit(&inputs, (&train, &learnt), &[(&test, &asked)], &self.training, steps, run)?.remove(0))
         };
         let before = fit(&given)?;
         let open: Vec<usize> = (0..candidates.len()).filter(|candidate| !given.contains(candidate)).collect();
@@ -80,7 +84,7 @@ impl Report for MarginalGains {
             Values::texts(gains.iter().map(|(candidate, _)| name(*candidate))),
             Values::numbers(gains.iter().map(|(_, verdict)| before.loss - verdict.loss)),
             Values::numbers(gains.iter().map(|(_, verdict)| verdict.loss)),
-            Values::numbers(gains.iter().map(|(_, verdict)| verdict.score())),
+            Values::Number(gains.iter().map(|(_, verdict)| verdict.score()).collect()),
         ])
     }
 }

@@ -12,6 +12,7 @@ use crate::predictors::readout::Readout;
 use crate::predictors::refit::Refit;
 use crate::predictors::smartcore::Smartcore;
 use crate::predictors::ssfn::Ssfn;
+use crate::predictors::svm::Svm;
 use crate::reading::windows::{check_pixels, two_numbers, windows};
 use crate::selectors::neural_greedy_pursuit::greedy::{Named, Pursuit};
 use crate::{Check, Error, Problem, Ranking, Reads, Result, Run, Selector, choice, selector};
@@ -45,7 +46,7 @@ selector! {
     /// With several predictors each step takes the best, and `reason` names it.
     ///
     /// Predictors: 'ssfn' is a network of random neurons whose readout is learnt in closed form; 'mlp' is a trained one, 'cnn' one of filters, for classes of images; 'linear' is least squares; 'logistic' is for classes;
-    /// 'knn', 'svm', 'forest' and 'tree' are smartcore's. Only ssfn and linear judge a candidate without a fit from the beginning.
+    /// 'svm' has a radial kernel and learns from a thousand rows at most; 'knn', 'forest' and 'tree' are smartcore's. Only ssfn and linear judge a candidate without a fit from the beginning.
     ///
     /// Cost of a step with ssfn: `candidates × rows × (neurons + chosen)²` multiplications, in parallel over candidates.
     ///
@@ -164,7 +165,7 @@ impl NeuralGreedyPursuit {
             if judges.rows() == 0 {
                 return Err(Error::data("the table given as `validation` has no rows with a label"));
             }
-            return Ok(Folds::judged_by(problem, judges, self.criterion));
+            return Folds::judged_by(problem, judges, self.criterion, run);
         }
         let holding = match (self.validation, self.folds) {
             (Some(share), _) => Holding::Share(share),
@@ -246,7 +247,7 @@ impl NeuralGreedyPursuit {
                 Predicting::Cnn => Box::new(Refit::new(folds, cnn.clone().expect("it was made, because it is on the list"))),
                 Predicting::Logistic => Box::new(Refit::new(folds, Logistic)),
                 Predicting::Knn => Box::new(Refit::new(folds, Smartcore::Knn { neighbors: self.neighbors })),
-                Predicting::Svm => Box::new(Refit::new(folds, Smartcore::Svm)),
+                Predicting::Svm => Box::new(Refit::new(folds, Svm)),
                 Predicting::Forest => Box::new(Refit::new(folds, Smartcore::Forest { trees: self.trees, seed })),
                 Predicting::Tree => Box::new(Refit::new(folds, Smartcore::Tree)),
             }
@@ -289,7 +290,7 @@ pub fn ssfn_on_other_rows(
         Ok::<_, Error>((network.fit(columns(last), &run)?, network.ridge))
     };
     let (_, ridge) = fit(&own, None)?;
-    let judged = Folds::judged_by(problem, others, Criterion::Auto);
+    let judged = Folds::judged_by(problem, others, Criterion::Auto, &run)?;
     let (fitted, _) = fit(&judged, ridge)?;
     let score = |tally: &Tally| tally.score(metric, judged.classes.is_some());
     Ok((score(&fitted.train), score(&fitted.valid)))

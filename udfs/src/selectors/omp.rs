@@ -89,7 +89,7 @@ impl Selector for Omp {
 
 impl Omp {
     fn select_linear(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
-        let products = Products::new(problem);
+        let products = Products::new(problem, run)?;
         let score = |pursuit: &Pursuit<'_>, unit: usize| match self.criterion {
             Criterion::Omp => pursuit.correlation(unit),
             Criterion::Ols => pursuit.projection(unit),

@@ -67,7 +67,7 @@ impl Selector for SequentialLasso {
         if self.model == Model::Mlp {
             return workbench::select(problem, &self.training, run, |bench, most| neural_order(self.penalty, bench, most));
         }
-        let products = Products::new(problem);
+        let products = Products::new(problem, run)?;
         pursue(
             problem,
             &products,

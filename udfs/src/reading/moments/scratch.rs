@@ -1,5 +1,6 @@
 use crate::kernels::tiles::Tiles;
 use crate::reading::block::is_value;
+use crate::reading::intake::Intake;
 
 use super::Column;
 
@@ -10,9 +11,8 @@ pub(super) struct Scratch {
     /// What was subtracted from each number in this batch; `None` until it has a value.
     pub centres: Vec<Option<f64>>,
     pub values: Vec<f64>,
-    pub labels: Vec<f64>,
     /// Rows of the current block that count.
-    pub kept: Vec<usize>,
+    pub intake: Intake,
     /// Square roots of their weights; empty when all are 1.
     pub scales: Vec<f64>,
     /// Classes of an integer label that are no longer wanted.
@@ -20,9 +20,16 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
+    /// Makes ready for the rows of a block that were taken in.
+    pub fn prepare(&mut self) {
+        self.values.resize(Tiles::ROWS, 0.0);
+        self.scales.clear();
+        self.scales.extend(self.intake.weights.iter().map(|weight| weight.sqrt()));
+    }
+
     /// Columns that are 0 unless flagged.
     pub fn clear_flags(&mut self, columns: &[Column]) {
-        let rows = self.kept.len();
+        let rows = self.intake.kept.len();
         for (at, column) in columns.iter().enumerate() {
             if matches!(column, Column::Class(_) | Column::Null(_) | Column::Level(..)) {
                 self.tiles.set(at, std::iter::repeat_n(0.0, rows));
@@ -32,7 +39,7 @@ impl Scratch {
 
     pub fn set_ones(&mut self) {
         if self.scales.is_empty() {
-            self.tiles.set(0, std::iter::repeat_n(1.0, self.kept.len()));
+            self.tiles.set(0, std::iter::repeat_n(1.0, self.intake.kept.len()));
         } else {
             self.tiles.set(0, self.scales.iter().copied());
         }
@@ -46,11 +53,11 @@ impl Scratch {
     /// Packs `values` of the kept rows, centred and weighted; a missing one becomes 0. Returns whether none was missing.
     /// Afterwards `values[position]` is the value of the row at `position` of `kept`.
     pub fn set_numbers(&mut self, column: usize) -> bool {
-        let rows = self.kept.len();
+        let rows = self.intake.kept.len();
         // `kept` ascends, so this only ever moves values forward. All rows kept is the common case.
-        if self.kept[rows - 1] != rows - 1 {
+        if self.intake.kept[rows - 1] != rows - 1 {
             for position in 0..rows {
-                self.values[position] = self.values[self.kept[position]];
+                self.values[position] = self.values[self.intake.kept[position]];
             }
         }
         let values = &self.values[..rows];

@@ -158,7 +158,7 @@ impl<'a> Pursuit<'a> {
         let mut losses = vec![f64::INFINITY; units.len()];
         for (width, members) in &by_width {
             self.run.check()?;
-            let stage = predictor.stage(*width);
+            let stage = predictor.stage(*width, self.run)?;
             let judge = |at: &usize| {
                 self.done.fetch_add(1, Ordering::Relaxed);
                 stage.loss(columns(*at), self.run)

@@ -20,9 +20,14 @@ pub(super) fn select(problem: &Problem, run: &Run) -> Result<Ranking> {
             "model => 'logistic' predicts classes, and the label is a number; use model => 'linear' or 'mlp'",
         ));
     };
-    let candidates = Candidates::new(problem, rows);
-    let mut pursuit = Pursuit::new(problem, rows, &candidates, classes.len());
+    let candidates = Candidates::new(problem, rows, run)?;
     let most = problem.k.unwrap_or(candidates.len()).min(candidates.len());
+    // Two copies of the columns taken in while another is added, and what the model says of every row.
+    let mut widths: Vec<usize> = candidates.inputs.iter().map(|inputs| inputs.len()).collect();
+    widths.sort_unstable_by(|a, b| b.cmp(a));
+    let taken: usize = 1 + widths.iter().take(most).sum::<usize>();
+    let _memory = run.reserve(rows.rows() * (2 * taken + 2 * classes.len() + 1) * size_of::<f64>())?;
+    let mut pursuit = Pursuit::new(problem, rows, &candidates, classes.len());
     let forced = candidates.forced(problem);
     let mut order: Vec<(usize, f64)> = Vec::new();
     let (mut best, mut keep) = (f64::INFINITY, 0);
@@ -36,7 +41,7 @@ pub(super) fn select(problem: &Problem, run: &Run) -> Result<Ranking> {
         if problem.k.is_none() && order.len() >= keep + PATIENCE {
             break;
         }
-        let scores = pursuit.scores(&order);
+        let scores = pursuit.scores(&order, run)?;
         let next = match forced.get(order.len()) {
             Some(candidate) => Some((*candidate, scores[*candidate].unwrap_or(0.0))),
             None => argmax(scores.into_iter()).filter(|(_, score)| *score > f64::EPSILON),
@@ -121,7 +126,7 @@ impl<'a> Pursuit<'a> {
     }
 
     /// For each candidate that is not chosen the score statistic: what its first step would gain, by the curvature that it meets.
-    fn scores(&self, order: &[(usize, f64)]) -> Vec<Option<f64>> {
+    fn scores(&self, order: &[(usize, f64)], run: &Run) -> Result<Vec<Option<f64>>> {
         let of_column = |input: usize| {
             let (column, factor) = (&self.rows.columns[self.candidates.columns[input]], self.factors[input]);
             let (mut gradient, mut curvature) = (vec![0.0; self.classes], 0.0);
@@ -135,11 +140,12 @@ impl<'a> Pursuit<'a> {
             if curvature > 0.0 { energy / curvature } else { 0.0 }
         };
         let score = |candidate: usize| {
+            run.check()?;
             if order.iter().any(|(chosen, _)| *chosen == candidate) {
-                return None;
+                return Ok(None);
             }
             let columns = self.candidates.inputs[candidate].clone();
-            Some((columns.map(of_column).sum::<f64>() / self.total).sqrt())
+            Ok(Some((columns.map(of_column).sum::<f64>() / self.total).sqrt()))
         };
         (0..self.candidates.len()).into_par_iter().map(score).collect()
     }
@@ -148,8 +154,12 @@ impl<'a> Pursuit<'a> {
         for input in self.candidates.inputs[candidate].clone() {
             let (column, factor) = (&self.rows.columns[self.candidates.columns[input]], self.factors[input]);
             let before = self.columns.len() + 1;
-            let row = |(row, x): (usize, &[f64])| [x, &[factor * column[row]]].concat();
-            self.design = self.design.chunks(before).enumerate().flat_map(row).collect();
+            let mut wider = Vec::with_capacity(column.len() * (before + 1));
+            for (x, value) in self.design.chunks(before).zip(column) {
+                wider.extend_from_slice(x);
+                wider.push(factor * value);
+            }
+            self.design = wider;
             self.beta.resize(self.beta.len() + self.classes, 0.0);
             self.columns.push(input);
         }

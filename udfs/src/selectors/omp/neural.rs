@@ -9,7 +9,7 @@ use crate::linear::pursuit::Pursuit;
 use crate::network::mlp::Gate;
 use crate::network::training::Schedule;
 use crate::neural::workbench::Workbench;
-use crate::{Problem, Result};
+use crate::{Problem, Result, Run};
 
 /// Rows over which the gradient is taken.
 const ROWS_MAX: usize = 8192;
@@ -19,12 +19,12 @@ pub(super) fn order(bench: &mut Workbench<'_>, most: usize) -> Result<Vec<(usize
     let schedule = Schedule::new(bench.training, bench.trainer.pass_rows(), rounds, 0.0);
     let candidates = bench.candidates.len();
     let (mut mask, mut of_inputs) = (vec![0.0; candidates], vec![0.0; bench.candidates.columns.len()]);
-    let sample = bench.trainer.samples.some(ROWS_MAX, &mut bench.run.random("omp rows", 0));
+    let sample = bench.trainer.samples.some(ROWS_MAX, &mut bench.run.random("omp rows", 0), bench.run)?;
     let mut order: Vec<(usize, f64)> = Vec::new();
     while order.len() < most {
         bench.run.step_with(order.len(), most, || bench.trainer.note())?;
         let scores = if order.is_empty() {
-            linear_scores(bench.problem, &bench.candidates.units)
+            linear_scores(bench.problem, &bench.candidates.units, bench.run)?
         } else {
             for _ in 0..schedule.round(order.len() - 1) {
                 bench.trainer.step(Gate { mask: Some(&of_inputs), decay: None }, bench.training.learning_rate)?;
@@ -50,8 +50,8 @@ pub(super) fn order(bench: &mut Workbench<'_>, most: usize) -> Result<Vec<(usize
 }
 
 /// The correlation of each unit with the label.
-fn linear_scores(problem: &Problem, units: &[usize]) -> Vec<f64> {
-    let products = Products::new(problem);
+fn linear_scores(problem: &Problem, units: &[usize], run: &Run) -> Result<Vec<f64>> {
+    let products = Products::new(problem, run)?;
     let pursuit = Pursuit::new(&products);
-    units.iter().map(|unit| pursuit.correlation(*unit)).collect()
+    Ok(units.iter().map(|unit| pursuit.correlation(*unit)).collect())
 }

@@ -68,7 +68,7 @@ pub(super) fn order(bench: &mut Workbench<'_>, most: usize) -> Result<Vec<(usize
         let mut kept = ranked[..*left].to_vec();
         kept.sort_unstable();
         // The network goes on with what is left of it: smaller, and so faster.
-        trainer.keep_inputs(&inputs_of(&kept, &widths));
+        trainer.keep_inputs(&inputs_of(&kept, &widths))?;
         squared_slopes = kept.iter().map(|at| squared_slopes[*at]).collect();
         alive = kept.iter().map(|at| alive[*at]).collect();
     }

@@ -6,7 +6,7 @@ use crate::linear::pursuit::{Pursuit, pursue};
 use crate::{Problem, Ranking, Result, Run};
 
 pub(super) fn select(closeness: f64, problem: &Problem, run: &Run) -> Result<Ranking> {
-    let products = Products::new(problem);
+    let products = Products::new(problem, run)?;
     pursue(
         problem,
         &products,
@@ -166,7 +166,7 @@ mod tests {
         let table = Table::random(50, 1, 9);
         let label: Vec<f64> = table.column(0).iter().enumerate().map(|(row, x)| x + (row as f64).cos()).collect();
         let problem = table.problem(&label);
-        let products = Products::new(&problem);
+        let products = Products::new(&problem, &Run::default()).unwrap();
         let pursuit = Pursuit::new(&products);
         let (unit, score) = attend(&pursuit, &[0], 1e-3, &Run::default()).unwrap().unwrap();
         assert_eq!(unit, 0);
@@ -179,7 +179,7 @@ mod tests {
         let table = Table::random(60, 4, 21);
         let label: Vec<f64> = (0..60).map(|row| table.column(2)[row] + 0.9 * table.column(1)[row]).collect();
         let problem = table.problem(&label);
-        let products = Products::new(&problem);
+        let products = Products::new(&problem, &Run::default()).unwrap();
         let pursuit = Pursuit::new(&products);
         let round = Round::new(&pursuit, &[0, 1, 2, 3]);
         let largest = (0..4).map(|unit| pursuit.correlation(unit)).fold(0.0, f64::max);

@@ -45,7 +45,7 @@ enum Helper {
 }
 
 /// Pieces that may wait.
-const WAITING: usize = 64;
+pub(super) const WAITING: usize = 64;
 
 impl<W: Worker> Pipeline<W> {
     pub(super) fn new(worker: W) -> Self {
