@@ -58,6 +58,7 @@ mod run;
 mod sample_problem;
 mod selectors;
 mod settings;
+mod trees;
 pub mod testing;
 
 pub use contract::pass::Pass;
