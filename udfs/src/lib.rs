@@ -58,6 +58,7 @@ mod run;
 mod sample_problem;
 mod selectors;
 mod settings;
+mod trees;
 pub mod testing;
 
 pub use contract::pass::Pass;
@@ -68,7 +69,9 @@ pub use error::{Error, Kind, Result, did_you_mean, name_list};
 #[doc(hidden)]
 pub use judging::metric::Metric;
 pub use kernels::tiles::Tiles;
+pub use reading::bins::{BINS_MAX, Binned, Bins, Codes};
 pub use reading::block::{Block, NO_LEVEL, Numbers};
+pub use reading::flags::Flags;
 pub use reading::moments::{Gram, Moments};
 pub use reading::plan::{Class, Feature, LabelKind, LeftOut, Plan};
 pub use reading::problem::{Labels, Problem, Unit};

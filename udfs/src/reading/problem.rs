@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::reading::bins::Bins;
 use crate::reading::moments::Gram;
 use crate::reading::plan::Plan;
 use crate::reading::rows::Rows;
 use crate::reading::table::{Data, DesignColumn, Label, Seen, Table};
 use crate::settings::common::Common;
 use crate::settings::options::Count;
-use crate::{Error, Result};
+use crate::{Error, Result, Run};
 
 /// What gets ranked: a numeric column, a text column with all its levels, or a group of columns.
 #[derive(Debug, Clone, PartialEq)]
@@ -128,6 +129,11 @@ impl Problem {
         }
     }
 
+    /// The features cut into at most `most` bins each, which is made once of a table. For a selector that declared to read rows.
+    pub fn bins(&self, most: usize, run: &Run) -> Result<Arc<Bins>> {
+        self.table.bins(self.rows(), most, run)
+    }
+
     /// The second moments, if that is how the table was read.
     pub fn gram(&self) -> Option<&Gram> {
         match &self.table.data {
@@ -161,8 +167,8 @@ impl Problem {
     pub fn on(&self, rows: &[usize], judges: &[usize]) -> Option<Self> {
         let Data::Rows(all) = &self.table.data else { return None };
         let (own, others) = all.part(rows, judges);
-        let table =
-            Table { features: self.table.features.clone(), data: Data::Rows(own), column_keys: self.table.column_keys.clone() };
+        let (features, column_keys) = (self.table.features.clone(), self.table.column_keys.clone());
+        let table = Table { features, data: Data::Rows(own), column_keys, bins: Default::default() };
         let held_out = others.map(Arc::new);
         Some(Self { table: Arc::new(table), held_out, ..self.clone() })
     }

@@ -1,10 +1,12 @@
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use rayon::prelude::*;
 
 use crate::Result;
 use crate::reading::block::{Block, NO_LEVEL, Numbers, is_value};
 use crate::reading::intake::Intake;
+use crate::reading::flags::Flags;
 use crate::reading::moments::CONSTANT;
 use crate::reading::plan::{Class, Plan};
 use crate::reading::table::{DesignColumn, Label, Seen};
@@ -43,6 +45,8 @@ pub struct Rows {
     pub targets: Vec<f64>,
     /// One for each row; empty when all are 1.
     pub weights: Vec<f64>,
+    /// For each feature of the table, the rows in which it was NULL before it was filled.
+    pub nulls: Vec<Flags>,
 }
 
 /// How a column of the design is made from a value of the input: coded, and the mean subtracted. Without a value it is 0.
@@ -83,6 +87,7 @@ impl Rows {
             labels: self.labels.iter().map(take).collect(),
             targets: take(&self.targets),
             weights: take(&self.weights),
+            nulls: self.nulls.iter().map(|nulls| nulls.take(rows.iter().copied())).collect(),
         }
     }
 
@@ -104,11 +109,14 @@ impl Rows {
     /// Parts with the rows from `at` on.
     fn split_off(&mut self, at: usize) -> Self {
         let split = |columns: &mut Vec<Vec<f64>>| columns.iter_mut().map(|column| column.split_off(at)).collect();
+        let parts = |range: Range<usize>| self.nulls.iter().map(|nulls| nulls.take(range.clone())).collect();
+        let (own_nulls, nulls) = (parts(0..at), parts(at..self.targets.len()));
+        self.nulls = own_nulls;
         let (columns, labels, targets) = (split(&mut self.columns), split(&mut self.labels), self.targets.split_off(at));
         let weights = if self.weights.is_empty() { Vec::new() } else { self.weights.split_off(at) };
         let seen = Seen { rows: targets.len() as u64, ..Seen::default() };
         let (design, label, origins) = (self.design.clone(), self.label.clone(), self.origins.clone());
-        Self { design, label, seen, origins, columns, labels, targets, weights }
+        Self { design, label, seen, origins, columns, labels, targets, weights, nulls }
     }
 
     pub(crate) fn label_varies(&self) -> bool {
@@ -222,14 +230,15 @@ impl RowsBuilder {
                 let origin = Origin { coding: Coding::Missing, mean: centre(&mut flags, own, &weights) };
                 columns.push((DesignColumn { feature, is_number: false }, origin, flags));
             }
-            Ok((missing, columns))
+            Ok((missing, columns, Flags::of(null.into_iter())))
         };
         let finished: Vec<Result<_>> = self.features.into_par_iter().enumerate().map(finish).collect();
-        let (mut design, mut origins, mut columns) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut design, mut origins, mut columns, mut nulls) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         // In order, so that of several mistakes the first is named.
         for (feature, finished) in finished.into_iter().enumerate() {
-            let (missing, own_columns) = finished?;
+            let (missing, own_columns, flags) = finished?;
             seen.missing[feature] = missing;
+            nulls.push(flags);
             for (place, origin, column) in own_columns {
                 design.push(place);
                 origins.push(origin);
@@ -240,7 +249,7 @@ impl RowsBuilder {
         labels.iter_mut().for_each(|column| {
             centre(column, own, &weights);
         });
-        Ok(Rows { design, label, seen, origins, columns, labels, targets, weights })
+        Ok(Rows { design, label, seen, origins, columns, labels, targets, weights, nulls })
     }
 
     /// The rows that count.

@@ -1,12 +1,15 @@
 //! A table that has been read: kept once, and shared by all the questions that are put to it.
 
 use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+use crate::reading::bins::Bins;
 use crate::reading::moments::Gram;
 use crate::reading::plan::Plan;
 use crate::reading::rows::Rows;
+use crate::{Result, Run};
 
 /// One column of the design: what the arithmetic sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,13 +89,31 @@ pub struct Table {
     pub features: Vec<String>,
     pub data: Data,
     pub(super) column_keys: Vec<u64>,
+    /// Its features cut into bins, by how many at most.
+    pub(super) bins: Mutex<Vec<(usize, Arc<Bins>)>>,
 }
 
 impl Table {
     pub(crate) fn new(data: Data, plan: &Plan) -> Self {
         let features = plan.features.iter().map(|feature| feature.name.clone()).collect();
         let column_keys = column_keys(data.design(), plan);
-        Self { features, data, column_keys }
+        Self { features, data, column_keys, bins: Mutex::default() }
+    }
+
+    /// The features cut into at most `most` bins each, once for all who ask. No lock is held while they are cut: whoever waited for
+    /// it might be the one who is to do the cutting.
+    pub(crate) fn bins(&self, rows: &Rows, most: usize, run: &Run) -> Result<Arc<Bins>> {
+        let known = || self.bins.lock().unwrap_or_else(PoisonError::into_inner);
+        let find = |all: &[(usize, Arc<Bins>)]| all.iter().find(|(of, _)| *of == most).map(|(_, bins)| Arc::clone(bins));
+        if let Some(bins) = find(&known()) {
+            return Ok(bins);
+        }
+        let bins = Arc::new(Bins::of(rows, &self.column_keys, most, run)?);
+        let mut all = known();
+        Ok(find(&all).unwrap_or_else(|| {
+            all.push((most, Arc::clone(&bins)));
+            bins
+        }))
     }
 
     /// A number for a column of the design that depends on its name and not on its place.
