@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use pursuit_udfs::datum_wise::{Action, Asking, Decision, Detail, Policy};
+use pursuit_udfs::datum_wise::{
+    Action, Asking, Decision, Detail, Neighbours, Policy, PolicyColumn, PolicyUnit, Rewards, Weights,
+};
 use pursuit_udfs::options::{Lists, Pairs};
 use pursuit_udfs::testing::{Column, Table, planted};
-use pursuit_udfs::{Block, Problem, Run, Task};
+use pursuit_udfs::{Block, Coding, Problem, Run, Task};
 
 fn problem(table: &Table, label: &[f64]) -> Problem {
     Table { task: Some(Task::Classification), ..table.clone() }.problem_of_rows(label)
@@ -265,4 +267,84 @@ fn mistakes_in_options_are_named() {
         refused(Asking { next_costs: [("x1".to_string(), 1.0)].into(), ..plain() }),
         "`next_costs` needs `cost_groups`, which says what features share an expense"
     );
+}
+
+/// Runs `work` on a thread of its own and gives up on it after a minute: what hangs fails.
+fn within_a_minute<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || sender.send(work()));
+    receiver.recv_timeout(std::time::Duration::from_secs(60)).expect("it ends, and without a panic")
+}
+
+/// A table can be edited: whatever finite numbers it holds, every row asks for each unit at most once and ends in a prediction.
+#[test]
+fn a_policy_of_huge_weights_ends() {
+    let mut random = Run::new(8).random("huge", 0);
+    for (classes, units) in [(2, 2), (2, 5), (3, 12), (10, 30), (4, 70)] {
+        for round in 0..40 {
+            let (actions, columns) = (classes + units, units);
+            let mut draw = |n: usize| -> Vec<f64> {
+                let huge = [1e308, -1e308, 1.7e308, -1.7e308, 1.0, 0.0];
+                (0..n).map(|_| huge[random.below(huge.len())]).collect()
+            };
+            let weights =
+                Weights { actions, start: draw(actions), known: draw(units * actions), values: draw(columns * actions) };
+            let neighbours = Neighbours {
+                related: vec![vec![u64::MAX; units.div_ceil(64)]; units],
+                relation: pursuit_udfs::datum_wise::Relation::Any,
+                far: Some(1e308),
+            };
+            let rewards = Rewards { neighbours: (round % 2 == 1).then_some(neighbours), ..Rewards::plain(classes, units, 1e308) };
+            let policy = Policy {
+                classes: (0..classes).map(|class| class.to_string()).collect(),
+                units: (0..units).map(|at| PolicyUnit { name: format!("u{at}"), columns: at..at + 1 }).collect(),
+                columns: (0..columns)
+                    .map(|at| PolicyColumn { feature: format!("x{at}"), coding: Coding::Number, mean: 0.0 })
+                    .collect(),
+                weights,
+                rewards,
+                given: if round % 4 == 2 { vec![1] } else { Vec::new() },
+            };
+            let values: Vec<Vec<f64>> = (0..columns).map(|at| vec![1.0, -1.0, 1e99, -1e99, 0.0, at as f64]).collect();
+            let decided = within_a_minute(move || {
+                let blocks: Vec<Block<'_>> = values.iter().map(|column| Block::Numbers(column)).collect();
+                policy.classify(6, &blocks, Detail::Steps, &Run::default()).unwrap().rows().collect::<Vec<_>>()
+            });
+            for decision in decided {
+                let mut distinct = decision.units.clone();
+                distinct.sort_unstable();
+                distinct.dedup();
+                assert_eq!(distinct.len(), decision.units.len(), "{classes} {units} {round}");
+            }
+        }
+    }
+}
+
+#[test]
+fn costs_that_no_sum_can_hold_are_refused() {
+    // Enough units that scores are compared in wide registers.
+    let (table, label) = planted(120, 30, &[1, 4], 0.7, 5);
+    let label: Vec<f64> = label.iter().map(|y| f64::from(*y > 0.0)).collect();
+    for huge in [1e306, -1e306, 1.7e308] {
+        let asking = Asking { cost_matrix: vec![vec![0.0, huge], vec![huge, 0.0]], iterations: 2, ..Asking::default() };
+        let failure = asking.learn(0.01, &problem(&table, &label), &Run::new(1)).unwrap_err().to_string();
+        assert!(failure.contains("too large"), "{failure}");
+    }
+}
+
+/// The rows count alike, whatever number is written beside each.
+#[test]
+fn weights_that_are_all_the_same_change_nothing() {
+    let (table, label) = mixed();
+    let with = |weight: Option<f64>| {
+        let weights = weight.map(|weight| vec![weight; label.len()]);
+        decide(&learn(&Table { weights, ..table.clone() }, &label, 0.01, &Asking::default()), &table)
+    };
+    let plain = with(None);
+    // Powers of two, so that sums round alike.
+    for weight in [2.0, 4.0, 0.5] {
+        let other = with(Some(weight));
+        let same = plain.iter().zip(&other).filter(|(a, b)| (a.class, &a.units) == (b.class, &b.units)).count();
+        assert_eq!(same, plain.len(), "weight {weight}");
+    }
 }

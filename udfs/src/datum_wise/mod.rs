@@ -24,7 +24,7 @@ pub use rewards::{Discount, Neighbours, Relation, Rewards};
 pub use table::{POLICY_COLUMNS, PolicyRow};
 pub use train::Training;
 
-use crate::{Label, Problem, Result, Rows, Run};
+use crate::{Error, Label, Problem, Result, Rows, Run};
 use sample::Sample;
 use walk::Walk;
 
@@ -54,22 +54,34 @@ pub fn learn(
     training: &Training,
     run: &Run,
 ) -> Result<Policy> {
-    let Label::Classes(classes) = &rows.label else { unreachable!("checked by the problem") };
-    let twins = sample::twins(problem, rows);
+    let classes = classes(&rows.label)?;
+    let twins = sample::twins(problem, rows, run)?;
     let must = |unit: &usize| problem.must_include.contains(unit);
     let candidates: Vec<usize> = (0..problem.units.len())
         .filter(|unit| problem.why_never(*unit).is_none() && (twins[*unit].is_none() || must(unit)))
         .collect();
-    let sample = Sample::new(problem, rows, &candidates);
+    let sample = Sample::new(problem, rows, &candidates, run)?;
     let rewards = rewards(&sample.unit_of)?;
     let given: Vec<usize> =
         problem.must_include.iter().filter_map(|unit| sample.unit_of.iter().position(|other| other == unit)).collect();
     let mut weights = train::train(&sample, &rewards, &given, training, run)?;
+    let is_sound = |values: &[f64]| values.iter().all(|value| value.is_finite());
+    if !(is_sound(&weights.start) && is_sound(&weights.known) && is_sound(&weights.values)) {
+        return Err(Error::call("costs or weights of rows are too large to be added up; divide them all by the same number"));
+    }
     // From the scaled values to the input's units.
     for (weights, (_, scale)) in weights.values.chunks_mut(weights.actions).zip(&sample.columns) {
         weights.iter_mut().for_each(|weight| *weight *= scale);
     }
     Ok(policy(problem, rows, &sample, classes, weights, rewards, given))
+}
+
+/// The classes of a label. Those who declare that they predict classes are given no other.
+fn classes(label: &Label) -> Result<&[String]> {
+    match label {
+        Label::Classes(classes) => Ok(classes),
+        Label::Numbers => Err(Error::data("the label is a number, and a policy predicts classes; set task => 'classification'")),
+    }
 }
 
 fn policy(

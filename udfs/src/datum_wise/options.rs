@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
-use crate::datum_wise::{Discount, Neighbours, Policy, Relation, Rewards, Training, learn};
+use crate::datum_wise::{Discount, Neighbours, Policy, Relation, Rewards, Training, classes, learn};
 use crate::settings::options::{Lists, Pairs, unknown_names};
-use crate::{Check, Error, Label, Problem, Result, Rows, Run, options};
+use crate::{Check, Error, Problem, Result, Rows, Run, options};
 
 options! {
     /// What asking and predicting cost, and how a policy is trained: the options of every datum-wise function.
@@ -56,7 +56,7 @@ impl Asking {
 
     /// The options as prices and costs of the units that may be asked for.
     fn rewards(&self, lambda: f64, problem: &Problem, units: &[usize]) -> Result<Rewards> {
-        let Label::Classes(classes) = &problem.label else { unreachable!("checked by the problem") };
+        let classes = classes(&problem.label)?;
         let mut rewards = Rewards::plain(classes.len(), units.len(), lambda);
         let names = Names { problem, units };
         for (name, cost) in &self.costs {

@@ -209,11 +209,11 @@ fn add<const WIDTH: usize>(scores: &mut Scores<WIDTH>, factor: f64, change: &Sco
     }
 }
 
-/// The highest score and its place, the first of equals.
+/// The highest score and its place, the first of equals; scores that are no numbers or minus infinity are passed over, as a row on its own passes over them.
 #[inline(always)]
 fn highest<const WIDTH: usize>(scores: &Scores<WIDTH>) -> (u32, f64) {
-    let mut top = scores[0];
-    for at in 1..WIDTH {
+    let mut top = [f64::NEG_INFINITY; LANES];
+    for at in 0..WIDTH {
         for lane in 0..LANES {
             top[lane] = if scores[at][lane] > top[lane] { scores[at][lane] } else { top[lane] };
         }
@@ -229,8 +229,8 @@ fn highest<const WIDTH: usize>(scores: &Scores<WIDTH>) -> (u32, f64) {
     let pairs =
         [if places[0] < places[2] { places[0] } else { places[2] }, if places[1] < places[3] { places[1] } else { places[3] }];
     let place = if pairs[0] < pairs[1] { pairs[0] } else { pairs[1] };
-    // Weights so large that scores are no numbers any more have no highest; a prediction ends the row.
-    (if place < f64::MAX { place as u32 } else { 0 }, highest)
+    // Weights so large that sums overflow can leave no other score; a prediction ends the row, where a unit that is known would be asked for for ever.
+    if highest > f64::NEG_INFINITY { (place as u32, highest) } else { (0, scores[0][0]) }
 }
 
 #[cfg(test)]
@@ -246,6 +246,8 @@ mod tests {
     #[test]
     fn scores_that_are_no_numbers_end_in_a_prediction() {
         assert_eq!(highest(&[[f64::NAN; LANES]; 2]).0, 0);
+        assert_eq!(highest(&[[f64::NAN, f64::NEG_INFINITY, f64::NAN, f64::NAN], [f64::NEG_INFINITY; LANES]]).0, 0);
+        assert_eq!(highest(&[[f64::NAN, 1.0, 3.0, f64::NAN], [f64::NAN, 3.0, 2.0, f64::NAN]]), (2, 3.0));
         assert_eq!(highest(&[[0.5, 2.0, -1.0, 0.0], [2.0, 1.0, f64::NEG_INFINITY, 0.0]]), (1, 2.0));
     }
 

@@ -92,7 +92,7 @@ pub(crate) fn train(sample: &Sample, rewards: &Rewards, given: &[usize], trainin
 fn folds(sample: &Sample, run: &Run) -> Vec<usize> {
     let mut order: Vec<usize> = (0..sample.rows()).collect();
     run.random("datum_wise folds", 0).shuffle(&mut order);
-    let fold = |(row, place): (usize, usize)| if sample.weights[row] > 1.0 { FOLDS } else { place % FOLDS };
+    let fold = |(row, place): (usize, usize)| if sample.is_repeated[row] { FOLDS } else { place % FOLDS };
     order.into_iter().enumerate().map(fold).collect()
 }
 

@@ -91,19 +91,23 @@ fn add_body<const FUSED: bool>(scores: &mut [f64], factor: f64, change: &[f64]) 
     }
 }
 
-/// The highest score and its place, the first of equals.
+/// The highest score and its place, the first of equals. A score that is no number is passed over, and one of minus infinity is never taken: it is that of
+/// a unit that is known. Where no other is left the first class is, so that a row ends whatever the weights are.
 fn highest(scores: &[f64]) -> (usize, f64) {
+    let mut top = (0, f64::NEG_INFINITY);
     if scores.len() >= WIDE {
-        let top = highest_wide(scores);
-        return (scores.iter().position(|score| *score == top).expect("it is the score of one of them"), top);
-    }
-    let mut top = (0, scores[0]);
-    for (at, score) in scores.iter().enumerate() {
-        if *score > top.1 {
-            top = (at, *score);
+        let highest = highest_wide(scores);
+        if highest > f64::NEG_INFINITY {
+            top = (scores.iter().position(|score| *score == highest).unwrap_or_default(), highest);
+        }
+    } else {
+        for (at, score) in scores.iter().enumerate() {
+            if *score > top.1 {
+                top = (at, *score);
+            }
         }
     }
-    top
+    if top.1 > f64::NEG_INFINITY { top } else { (0, scores[0]) }
 }
 
 vectorized! {
@@ -137,6 +141,12 @@ mod tests {
             assert_eq!(highest(&scores), (0, 0.0));
             (scores[n - 2], scores[n - 1]) = (1.0, 1.0);
             assert_eq!(highest(&scores), (n - 2, 1.0));
+            scores[0] = f64::NAN;
+            assert_eq!(highest(&scores), (n - 2, 1.0));
+            scores.fill(f64::NEG_INFINITY);
+            assert_eq!(highest(&scores).0, 0);
+            scores[0] = f64::NAN;
+            assert_eq!(highest(&scores).0, 0, "what is known is not asked for again");
         }
     }
 
