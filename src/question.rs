@@ -123,7 +123,7 @@ impl Question {
         let problem = Problem::new(data, plan, &self.common, self.spec.labels)?.with_held_out(held_out);
         Ok(match (self.spec.build)(&self.own)? {
             Work::Select(selector) => {
-                let ranking = selector.select(&problem, run)?;
+                let ranking = pursuit_udfs::answer(&*selector, &problem, run)?;
                 answer::columns(&answer::rows(&problem, &ranking, &self.common, plan), self.spec.name)
             }
             Work::Report(report) => report.report(&problem, run)?.into_iter().map(answer::column).collect(),

@@ -66,6 +66,7 @@ pub use contract::ranking::{Choice, Ranking};
 pub use contract::report::{Kind as ColumnKind, Report, Values};
 pub use contract::selector::{Decides, Declared, Reads, Selector, Spec, Streaming, Work};
 pub use error::{Error, Kind, Result, did_you_mean, name_list};
+pub use judging::answer::answer;
 #[doc(hidden)]
 pub use judging::metric::Metric;
 pub use kernels::tiles::Tiles;

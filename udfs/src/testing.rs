@@ -1,13 +1,19 @@
 //! Small tables, dense references, and the suite that judges every selector, ours and others' alike.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+mod checks;
+mod contract;
+mod limits;
+mod report;
 
 use crate::reading::block::{Block, NO_LEVEL, Numbers};
 use crate::reading::plan::{Feature, LabelKind, Plan};
 use crate::reading::table::Data;
 use crate::settings::common::{Common, Task};
-use crate::{Error, Labels, Moments, Problem, Ranking, Result, Rows, RowsBuilder, Run, Selector, Settings, Spec, Value, options};
+use crate::{Error, Labels, Moments, Problem, Ranking, Result, Rows, RowsBuilder, Run, Selector, options};
+
+pub use checks::Meter;
+pub use contract::check_selector;
+pub use report::check_report;
 
 /// A table in memory, with everything needed to put questions to it.
 #[derive(Debug, Clone, Default)]
@@ -16,6 +22,8 @@ pub struct Table {
     pub weights: Option<Vec<f64>>,
     pub common: Common,
     pub task: Option<Task>,
+    /// Whether a block names every text twice, as filters and joins of dictionaries do.
+    pub repeats_names: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -104,7 +112,13 @@ impl Table {
                         names.len() - 1
                     }) as u32,
                 });
-                (codes.collect::<Vec<_>>(), names)
+                let mut codes: Vec<u32> = codes.collect();
+                if self.repeats_names {
+                    let first = names.len() as u32;
+                    names.extend(names.clone());
+                    codes.iter_mut().step_by(2).filter(|code| **code != NO_LEVEL).for_each(|code| *code += first);
+                }
+                (codes, names)
             })
             .collect();
         let blocks: Vec<Block<'_>> = (0..self.columns.len())
@@ -249,246 +263,4 @@ pub fn planted(rows: usize, columns: usize, support: &[usize], noise: f64, seed:
         })
         .collect();
     (table, label)
-}
-
-/// Judges a selector. Panics with the first promise that it breaks; a selector that passes is fit to be registered.
-pub fn check_selector(spec: &Spec) {
-    let default = spec.selector(&Settings::new());
-    let default = default.unwrap_or_else(|error| panic!("{}: defaults are refused: {error}", spec.name));
-    let checker = Checker { spec, selector: &*default };
-    checker.documentation();
-    for from_rows in [false, true] {
-        if !from_rows && default.reads() == crate::Reads::Rows {
-            continue;
-        }
-        checker.recovers_planted_support(from_rows);
-        checker.answers_more_than_there_are(from_rows);
-        checker.answers_one_feature_and_two_rows(from_rows);
-        checker.never_chooses_a_constant_and_takes_the_first_of_twins(from_rows);
-        checker.permuting_columns_permutes_the_answer(from_rows);
-        checker.same_on_one_thread_and_on_four(from_rows);
-        checker.weights_equal_repetition(from_rows);
-        checker.must_include_comes_first(from_rows);
-        checker.text_groups_and_nulls_are_units(from_rows);
-        checker.two_classes(from_rows);
-        checker.cancels(from_rows);
-    }
-    checker.refuses_options_out_of_range();
-}
-
-struct Checker<'a> {
-    spec: &'a Spec,
-    selector: &'a dyn Selector,
-}
-
-impl Checker<'_> {
-    /// The question; to a selector that predicts classes alone it is put as one of the label's sign.
-    fn ask(&self, table: &Table, label: &[f64], from_rows: bool) -> Problem {
-        let asked = if self.spec.labels == Labels::Classes {
-            let signs: Vec<f64> = label.iter().map(|y| f64::from(*y > 0.0)).collect();
-            Table { task: Some(Task::Classification), ..table.clone() }.try_problem(&signs, from_rows)
-        } else {
-            table.try_problem(label, from_rows)
-        };
-        asked.unwrap_or_else(|error| panic!("{}: {error}", self.spec.name))
-    }
-
-    fn run(&self, table: &Table, label: &[f64], from_rows: bool) -> Ranking {
-        let problem = self.ask(table, label, from_rows);
-        let ranking = self
-            .selector
-            .select(&problem, &Run::new(1))
-            .unwrap_or_else(|error| panic!("{}: a sound problem is refused: {error}", self.spec.name));
-        self.is_sound(&ranking, &problem);
-        ranking
-    }
-
-    fn names(&self, table: &Table, label: &[f64], from_rows: bool) -> Vec<String> {
-        let problem = self.ask(table, label, from_rows);
-        self.run(table, label, from_rows).units().iter().map(|unit| problem.units[*unit].name.clone()).collect()
-    }
-
-    fn fail(&self, promise: &str, detail: impl std::fmt::Debug) -> ! {
-        panic!("{} breaks a promise: {promise}: {detail:?}", self.spec.name)
-    }
-
-    fn is_sound(&self, ranking: &Ranking, problem: &Problem) {
-        let mut units = ranking.units();
-        units.sort_unstable();
-        units.dedup();
-        if units.len() != ranking.choices.len() {
-            self.fail("no feature is chosen twice", ranking);
-        }
-        if problem.k.is_some_and(|k| units.len() > k) {
-            self.fail("no more than k are chosen", ranking);
-        }
-        for (at, choice) in ranking.choices.iter().enumerate() {
-            let numbers =
-                [Some(choice.score), choice.gain, choice.train_score, choice.valid_score, choice.cost, choice.coefficient];
-            if choice.rank != at + 1 || numbers.iter().flatten().any(|x| !x.is_finite()) {
-                self.fail("ranks count from 1 and every number is finite", choice);
-            }
-        }
-    }
-
-    fn documentation(&self) {
-        let lines = self.spec.documentation;
-        if lines.len() < 3 || self.spec.summary().is_empty() {
-            self.fail("it is documented", lines);
-        }
-        for option in (self.spec.options)() {
-            if option.description.is_empty() {
-                self.fail("every option is documented", option.name);
-            }
-            if <Common as crate::Options>::specs().iter().any(|common| common.name == option.name) {
-                self.fail("an option exists once", option.name);
-            }
-        }
-    }
-
-    fn recovers_planted_support(&self, from_rows: bool) {
-        let (table, label) = planted(400, 12, &[7, 2, 9], 0.5, 17);
-        let mut chosen = self.run(&table.k(3), &label, from_rows).units();
-        chosen.sort_unstable();
-        if chosen != [2, 7, 9] {
-            self.fail("it recovers a planted support", chosen);
-        }
-    }
-
-    fn answers_more_than_there_are(&self, from_rows: bool) {
-        let (table, label) = planted(60, 3, &[0], 0.5, 3);
-        let ranking = self.run(&table.k(50), &label, from_rows);
-        if ranking.choices.len() > 3 || ranking.choices.is_empty() {
-            self.fail("k larger than the table is answered", ranking);
-        }
-    }
-
-    fn answers_one_feature_and_two_rows(&self, from_rows: bool) {
-        let table = Table::new().numbers("x", &[1.0, 2.0]).k(1);
-        if self.run(&table, &[0.0, 5.0], from_rows).units() != [0] {
-            self.fail("one feature and two rows suffice", ());
-        }
-    }
-
-    fn never_chooses_a_constant_and_takes_the_first_of_twins(&self, from_rows: bool) {
-        let (table, label) = planted(80, 2, &[0], 0.1, 5);
-        let twin = table.column(0).to_vec();
-        let table = table.numbers("constant", &[1e9 + 0.1; 80]).numbers("twin", &twin);
-        let names = self.names(&table.clone().k(1), &label, from_rows);
-        if names != ["x0"] {
-            self.fail("of two equal columns the first is chosen", names);
-        }
-        let names = self.names(&table.k(4), &label, from_rows);
-        if names.contains(&"constant".to_string()) {
-            self.fail("a constant column is never chosen", names);
-        }
-    }
-
-    fn permuting_columns_permutes_the_answer(&self, from_rows: bool) {
-        let (table, label) = planted(120, 6, &[1, 4], 1.0, 23);
-        let order = [3, 5, 0, 4, 2, 1];
-        let (plain, permuted) =
-            (self.names(&table.clone().k(4), &label, from_rows), self.names(&table.permuted(&order).k(4), &label, from_rows));
-        if plain != permuted {
-            self.fail("permuting columns permutes the answer", (plain, permuted));
-        }
-    }
-
-    fn same_on_one_thread_and_on_four(&self, from_rows: bool) {
-        let (table, label) = planted(300, 40, &[3, 30], 2.0, 29);
-        let table = table.k(10);
-        let with = |threads: usize| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads can be had");
-            pool.install(|| self.run(&table, &label, from_rows))
-        };
-        if with(1) != with(4) {
-            self.fail("one thread and four give the same bytes", ());
-        }
-    }
-
-    fn weights_equal_repetition(&self, from_rows: bool) {
-        let (table, label) = planted(60, 5, &[2, 4], 1.0, 31);
-        let counts: Vec<usize> = (0..60).map(|row| 1 + row % 3).collect();
-        let repeat = |values: &[f64]| -> Vec<f64> {
-            values.iter().zip(&counts).flat_map(|(value, count)| std::iter::repeat_n(*value, *count)).collect()
-        };
-        let repeated = (0..5).fold(Table::new(), |repeated, j| repeated.numbers(&format!("x{j}"), &repeat(table.column(j))));
-        let weighted = Table { weights: Some(counts.iter().map(|count| *count as f64).collect()), ..table.clone() };
-        let (a, b) = (self.run(&weighted.k(4), &label, from_rows), self.run(&repeated.k(4), &repeat(&label), from_rows));
-        let close =
-            |a: Option<f64>, b: Option<f64>| a.is_some() == b.is_some() && (a.unwrap_or(0.0) - b.unwrap_or(0.0)).abs() < 1e-9;
-        let same = a.units() == b.units()
-            && a.choices
-                .iter()
-                .zip(&b.choices)
-                .all(|(a, b)| close(Some(a.score), Some(b.score)) && close(a.coefficient, b.coefficient));
-        if !same {
-            self.fail("row weights equal row repetition", (a, b));
-        }
-    }
-
-    fn must_include_comes_first(&self, from_rows: bool) {
-        let (table, label) = planted(100, 6, &[1, 4], 0.5, 37);
-        let mut table = table.k(3);
-        table.common.must_include = vec!["x5".into(), "x0".into()];
-        let names = self.names(&table, &label, from_rows);
-        if names.len() != 3 || names[..2] != ["x5", "x0"] || !["x1", "x4"].contains(&names[2].as_str()) {
-            self.fail("what must be included comes first", names);
-        }
-    }
-
-    fn text_groups_and_nulls_are_units(&self, from_rows: bool) {
-        let (table, mut label) = planted(200, 4, &[0], 0.2, 41);
-        let colours: Vec<&str> = (0..200).map(|row| ["red", "green", "blue"][row % 3]).collect();
-        label.iter_mut().enumerate().for_each(|(row, y)| *y += [5.0, -5.0, 0.0][row % 3]);
-        let mut holes = table.column(3).to_vec();
-        holes.iter_mut().step_by(7).for_each(|value| *value = f64::NAN);
-        let mut table = table.text("colour", &colours).numbers("holes", &holes).k(2);
-        table.common.groups.insert("pair".into(), vec!["x1".into(), "x2".into()]);
-        for nulls in [crate::Nulls::Mean, crate::Nulls::Indicator, crate::Nulls::Drop] {
-            table.common.nulls = nulls;
-            let mut names = self.names(&table, &label, from_rows);
-            names.sort();
-            if names != ["colour", "x0"] {
-                self.fail("a text column, a group and a column with NULLs are one feature each", (nulls, names));
-            }
-        }
-    }
-
-    fn two_classes(&self, from_rows: bool) {
-        let (table, label) = planted(200, 5, &[3], 0.5, 43);
-        let classes: Vec<f64> = label.iter().map(|y| f64::from(*y > 0.0)).collect();
-        let table = Table { task: Some(Task::Classification), ..table.k(1) };
-        let names = self.names(&table, &classes, from_rows);
-        if names != ["x3"] {
-            self.fail("two classes are predicted", names);
-        }
-    }
-
-    fn cancels(&self, from_rows: bool) {
-        let (table, label) = planted(50, 5, &[3], 0.5, 47);
-        let problem = self.ask(&table.k(3), &label, from_rows);
-        let run = Run::new(0).with_cancel(Arc::new(AtomicBool::new(true)));
-        if self.selector.select(&problem, &run) != Err(Error::cancelled()) {
-            self.fail("it stops when it is cancelled", ());
-        }
-    }
-
-    fn refuses_options_out_of_range(&self) {
-        for option in (self.spec.options)() {
-            let wrong = match option.kind {
-                "text" | "boolean" => Value::from(17),
-                _ => Value::from("no such value"),
-            };
-            let settings = Settings::from_iter([(option.name.to_string(), wrong)]);
-            match (self.spec.build)(&settings) {
-                Err(error) if error.to_string().contains(&format!("`{}`", option.name)) => {}
-                other => self.fail("a wrong option is refused by name", (option.name, other.err())),
-            }
-        }
-        let unknown = Settings::from_iter([("no_such_option".to_string(), Value::from(1))]);
-        if (self.spec.build)(&unknown).is_ok() {
-            self.fail("an unknown option is refused", ());
-        }
-    }
 }

@@ -27,8 +27,8 @@ choice! {
 }
 
 impl Criterion {
-    /// Whether it is the absolute error. A few rows with labels far out decide a sum of squares, and which noise happens to fit those rows decides
-    /// the choice; a class has no such rows, and its 0/1 columns are predicted by their mean, which only squares ask for.
+    /// Whether it is the absolute error. A few rows with extreme labels decide a sum of squares, and which noise happens to fit those rows decides
+    /// the choice. A class has no extreme labels, and its 0/1 columns are predicted by their mean, which is what squares ask for.
     pub fn is_absolute(self, is_class: bool) -> bool {
         match self {
             Criterion::Auto => !is_class,

@@ -1,5 +1,6 @@
 //! How good a set of features is: which rows are held out, what is fitted on the others, and by what it is measured.
 
+pub(crate) mod answer;
 pub(crate) mod folds;
 pub(crate) mod judge;
 pub(crate) mod metric;

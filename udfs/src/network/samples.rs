@@ -162,6 +162,14 @@ impl Samples {
         self.targets.len()
     }
 
+    /// Rows that a pass over some of the rows has.
+    pub(crate) fn pass_rows(&self, part: &[u32]) -> usize {
+        if self.weights.is_empty() {
+            return part.len();
+        }
+        rows_in_pass(&part.iter().map(|row| self.weights[*row as usize]).collect::<Vec<f64>>())
+    }
+
     /// Every row, by its position.
     pub(crate) fn all(&self) -> Arc<[u32]> {
         (0..self.rows() as u32).collect()
@@ -176,8 +184,13 @@ impl Samples {
 
     /// At most so many of the rows, drawn at random.
     pub(crate) fn some(&self, most: usize, random: &mut Random, run: &Run) -> Result<Samples> {
-        let memory = run.reserve(Self::bytes_for(self.columns, self.rows().min(most)) + self.rows() * size_of::<usize>())?;
-        let mut rows: Vec<usize> = (0..self.rows()).collect();
+        let pass = if self.weights.is_empty() { self.rows() } else { rows_in_pass(&self.weights) };
+        let memory = run.reserve(Self::bytes_for(self.columns, pass.min(most)) + pass * 2 * size_of::<usize>())?;
+        // As often as their weights say, so that a row of weight 2 counts as two rows.
+        let mut rows: Vec<usize> = match self.weights.is_empty() {
+            true => (0..self.rows()).collect(),
+            false => resample(&self.weights, rows_in_pass(&self.weights), random).into_iter().map(|row| row as usize).collect(),
+        };
         if rows.len() > most {
             random.shuffle(&mut rows);
             rows.truncate(most);
@@ -191,7 +204,7 @@ impl Samples {
             },
             sparse: self.sparse.as_ref().map(|sparse| sparse.some_rows(&rows)),
             targets: rows.iter().map(|row| self.targets[*row]).collect(),
-            weights: if self.weights.is_empty() { Vec::new() } else { rows.iter().map(|row| self.weights[*row]).collect() },
+            weights: Vec::new(),
             memory: Some(memory),
         })
     }
@@ -249,9 +262,7 @@ impl Batches {
 
     /// Rows in a pass.
     pub(crate) fn pass_rows(&self) -> usize {
-        let total: f64 = self.weights.iter().sum();
-        let rows = self.rows as f64;
-        if !self.weights.is_empty() && (rows..=8.0 * rows).contains(&total) { total.round() as usize } else { self.rows }
+        if self.weights.is_empty() { self.rows } else { rows_in_pass(&self.weights) }
     }
 
     pub(crate) fn next_batch(&mut self, batch: &mut [u32]) {
@@ -275,6 +286,12 @@ impl Batches {
         self.pass += 1;
         self.next = 0;
     }
+}
+
+/// Rows in a pass, each as often as its weight says: as many as the weights add up to, if they are counts, and otherwise as many as there are.
+fn rows_in_pass(weights: &[f64]) -> usize {
+    let (total, rows) = (weights.iter().sum::<f64>(), weights.len() as f64);
+    if (rows..=8.0 * rows).contains(&total) { total.round() as usize } else { weights.len() }
 }
 
 /// `count` rows in order, each as often as its share of the weight asks for, give or take one.

@@ -126,8 +126,8 @@ fn judge_sizes(bench: &Workbench<'_>, order: &[(usize, f64)]) -> Result<Vec<(usi
         let inputs = Inputs::new(bench.problem, bench.rows, columns);
         let samples = |rows: &[usize]| inputs.samples(bench.rows, rows, bench.run).map(Arc::new);
         let (train, valid) = (samples(&bench.split.train)?, samples(&bench.split.valid)?);
-        let steps = bench.training.steps(train.rows(), SIZES_MAX);
         let (learnt, asked) = (train.all(), valid.all());
+        let steps = bench.training.steps(train.pass_rows(&learnt), SIZES_MAX);
         let verdicts = judge::fit(&inputs, (&train, &learnt), &[(&valid, &asked)], bench.training, steps, bench.run)?;
         Ok((size, verdicts.into_iter().next().expect("one verdict for one set of rows")))
     };

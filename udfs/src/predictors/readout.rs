@@ -3,6 +3,9 @@
 //! A candidate's hidden values are the current ones plus one product. They are written straight into the strips that the tile kernel
 //! multiplies. Folds share the products: each segment's are summed once, and a fold learns from the total less its own.
 
+mod bounded;
+mod scratch;
+
 use std::sync::Mutex;
 
 use rayon::prelude::*;
@@ -13,6 +16,8 @@ use crate::kernels::tiles::{Kernel, ROWS, TILE, WIDTH, kernel};
 use crate::predictors::ssfn::Ssfn;
 use crate::predictors::{Fitted, Stage};
 use crate::{Lease, Result, Run, choice};
+use bounded::{ADMM_MU, bounded};
+pub(crate) use scratch::Scratch;
 
 choice! {
     /// How the readout is kept small.
@@ -24,10 +29,6 @@ choice! {
 
 /// A column of which less is left than this share, once the columns before it are known, is not used.
 const PIVOT: f64 = 1e-10;
-/// ADMM's penalty of a departure from the bound, and its steps. The paper names the method and the bound; these two are ours.
-const ADMM_MU: f64 = 1e3;
-const ADMM_STEPS: usize = 100;
-
 /// A run of rows of one segment that is multiplied at a time.
 #[derive(Debug, Clone, Copy)]
 struct Block {
@@ -62,21 +63,6 @@ pub(crate) struct Ready<'a> {
     /// What threads have worked in, for the next candidate: to allocate it anew costs as much as a sketch's products do.
     spare: Mutex<Vec<Scratch>>,
     _memory: Option<Lease>,
-}
-
-/// What one thread works in.
-#[derive(Debug, Clone)]
-pub(crate) struct Scratch {
-    /// The changing strips of a block.
-    block: Aligned,
-    /// For each segment, tile (left, right) at `right (right + 1) / 2 + left`.
-    products: Vec<Vec<f64>>,
-    total: Vec<f64>,
-    matrix: BlockedCholesky,
-    floor: Vec<f64>,
-    /// For each column of the label, what each lane adds to its residual.
-    coefficients: Vec<Vec<f64>>,
-    residuals: Vec<f64>,
 }
 
 fn shares(weights: &[Vec<f64>], neurons: usize, changing: usize) -> Vec<Vec<f64>> {
@@ -499,60 +485,5 @@ fn as_tile(sums: &mut [f64]) -> &mut [f64; TILE] {
     sums.first_chunk_mut().expect("a tile is whole")
 }
 
-/// The paper's readout: least squares with a bound on the length of the coefficients, by a hundred steps of ADMM from zero, which stop short of
-/// convergence. The bound supposes labels of unit variance, so it is taken in units of their deviation.
-fn bounded(matrix: &BlockedCholesky, sides: &[Vec<f64>], deviation: f64, out: &mut [Vec<f64>]) {
-    let bound = 2.0 * (2.0 * sides.len() as f64).sqrt() * deviation;
-    let lanes = out.first().map_or(0, Vec::len);
-    let (mut z, mut lambda) = (vec![vec![0.0; lanes]; sides.len()], vec![vec![0.0; lanes]; sides.len()]);
-    for _ in 0..ADMM_STEPS {
-        for (q, side) in sides.iter().enumerate() {
-            for lane in 0..lanes {
-                out[q][lane] = side[lane] + (z[q][lane] + lambda[q][lane]) / ADMM_MU;
-            }
-            matrix.solve(&mut out[q]);
-        }
-        let mut length: f64 = 0.0;
-        for q in 0..sides.len() {
-            for lane in 0..lanes {
-                z[q][lane] = out[q][lane] - lambda[q][lane];
-                length += z[q][lane] * z[q][lane];
-            }
-        }
-        let factor = f64::min(1.0, bound / length.sqrt().max(f64::MIN_POSITIVE));
-        for q in 0..sides.len() {
-            for lane in 0..lanes {
-                z[q][lane] *= factor;
-                lambda[q][lane] += z[q][lane] - out[q][lane];
-            }
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::judging::folds::{Folds, Holding};
-    use crate::judging::metric::Criterion;
-    use crate::testing::Table;
-
-    /// The paper's readout keeps its coefficients shorter, and so fits the rows it learns from less closely.
-    #[test]
-    fn the_bounded_readout_is_shorter() {
-        let table = Table::random(200, 6, 6);
-        let label: Vec<f64> =
-            (0..200).map(|row| table.column(0)[row].abs() + table.column(1)[row] * table.column(2)[row]).collect();
-        let folds = Folds::new(&table.problem_of_rows(&label), Holding::Share(0.2), Criterion::Auto, &Run::new(0)).unwrap();
-        let length = |readout, ridge| {
-            let network = Ssfn::new(&folds, 30, readout, Some(ridge), &Run::new(1));
-            let ready = network.ready(3, &Run::new(0)).unwrap();
-            let mut scratch = ready.scratch();
-            ready.products(&[0, 1, 2], &mut scratch, &Run::new(0)).unwrap();
-            ready.learn(0, Some(ridge), &mut scratch);
-            let inputs = scratch.coefficients[0].iter().zip(&ready.is_input);
-            inputs.map(|(c, is_input)| c * c * is_input).sum::<f64>().sqrt()
-        };
-        let (bounded, free) = (length(Readout::Admm, 1e-9), length(Readout::Ridge, 1e-9));
-        assert!(bounded < free && bounded > 0.1, "{bounded} {free}");
-    }
-}
+mod tests;

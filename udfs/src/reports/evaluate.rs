@@ -112,7 +112,8 @@ impl Evaluate {
             let all = others.as_ref().map(|others| others.all());
             let train = (&own, &learnt);
             let test = others.as_ref().zip(all.as_ref()).unwrap_or((&own, &valid));
-            let a_pass = (learnt.len() / self.training.batch_rows(learnt.len())).max(1);
+            let pass_rows = own.pass_rows(&learnt);
+            let a_pass = (pass_rows / self.training.batch_rows(pass_rows)).max(1);
             let steps = match self.training.epochs {
                 Some(epochs) => epochs * a_pass,
                 None => (EPOCHS * a_pass).clamp(STEPS_MIN, STEPS_MAX),

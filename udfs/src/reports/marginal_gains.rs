@@ -66,8 +66,8 @@ impl Report for MarginalGains {
                 None => inputs.samples(rows, &split.valid, run)?,
             };
             let test = Arc::new(test);
-            let steps = self.training.steps(train.rows(), ROUNDS);
             let (learnt, asked) = (train.all(), test.all());
+            let steps = self.training.steps(train.pass_rows(&learnt), ROUNDS);
             Ok(judge::fit(&inputs, (&train, &learnt), &[(&test, &asked)], &self.training, steps, run)?.remove(0))
         };
         let before = fit(&given)?;

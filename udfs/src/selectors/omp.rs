@@ -57,7 +57,7 @@ selector! {
         name = "omp",
         aliases = [],
         labels = Any,
-        score = "correlation with the residual, of a label of length 1; other models: score statistic, length of the gradient",
+        score = "linear: correlation with the residual, where label and features have length 1; logistic: score statistic; mlp: length of the gradient",
     )]
     pub struct Omp {
         /// What predicts the label.

@@ -264,11 +264,8 @@ impl<'a> Pursuit<'a> {
         self.predictors.iter_mut().for_each(|(_, predictor)| predictor.keep(columns));
         let fitted = step.fitted;
         let score = lead.unwrap_or_else(|| (self.error(&self.now) - self.error(&fitted)) / self.without);
-        let train = self.score(&fitted.train);
         let note = (self.predictors.len() > 1).then(|| format!("predicted by {}", self.predictors[step.predictor].0));
         self.choices.push(Choice {
-            gain: Some(train - self.score(&self.now.train)),
-            train_score: Some(train),
             valid_score: Some(self.score(&fitted.valid)),
             note,
             ..Choice::new(self.choices.len() + 1, unit, score)
