@@ -1,6 +1,8 @@
 //! Theorems 1.1 and 1.2 of the sequential attention paper: orthogonal matching pursuit, sequential LASSO and regularised
-//! linear sequential attention choose the same features. Each is run through a solver of its own, and the two optimisation
-//! problems are solved once more here, from their definitions, by coordinate descent on the plain rows.
+//! linear sequential attention choose the same features.
+//!
+//! Our pursuit and our sequential LASSO share their least squares and differ in ties alone, so that their agreement proves little by itself; our attention alternates
+//! between two ridge regressions. Therefore both optimisation problems are solved once more here, from their definitions, by coordinate descent on the plain rows.
 
 use pursuit_udfs::testing::Table;
 use pursuit_udfs::{Problem, Run, Settings, selectors};
