@@ -58,8 +58,8 @@ mod run;
 mod sample_problem;
 mod selectors;
 mod settings;
-mod trees;
 pub mod testing;
+mod trees;
 
 pub use contract::pass::Pass;
 pub use contract::ranking::{Choice, Ranking};

@@ -1,7 +1,8 @@
 use crate::Declared;
 use crate::Spec;
 use crate::baselines::{
-    batch_attention::BatchAttention, correlation::Correlation, group_lasso::GroupLasso, lasso::Lasso, random_forest::RandomForest,
+    batch_attention::BatchAttention, boosting::Boosting, correlation::Correlation, extra_trees::ExtraTrees,
+    group_lasso::GroupLasso, lasso::Lasso, random_forest::RandomForest,
 };
 use crate::reports::datum_wise_classify::{DatumWiseClassify, DatumWiseSteps};
 use crate::reports::{
@@ -25,6 +26,8 @@ pub fn selectors() -> Vec<Spec> {
         GroupLasso::spec(),
         BatchAttention::spec(),
         RandomForest::spec(),
+        ExtraTrees::spec(),
+        Boosting::spec(),
     ]
 }
 

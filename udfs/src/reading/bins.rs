@@ -217,8 +217,13 @@ impl Counts {
         self.unit == 1.0
     }
 
-    pub fn total(&self, rows: usize) -> u64 {
-        if self.of_row.is_empty() { rows as u64 } else { self.of_row.iter().map(|count| u64::from(*count)).sum() }
+    /// Some rows as often as they count, if that is not much longer; otherwise once each, which the second says.
+    pub fn copies(&self, rows: &[u32]) -> (Vec<u32>, bool) {
+        let total: u64 = rows.iter().map(|row| u64::from(self.get(*row as usize))).sum();
+        if !self.is_whole() || total > 10 * rows.len() as u64 {
+            return (rows.to_vec(), true);
+        }
+        (rows.iter().flat_map(|row| std::iter::repeat_n(*row, self.get(*row as usize) as usize)).collect(), false)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::reading::bins::Counts;
 use crate::trees::columns::Columns;
 use crate::trees::sample::Sampler;
 use crate::trees::target::{Classes, Item, Means};
-use crate::trees::tree::{Growth, Grown, Tree, grow};
+use crate::trees::tree::{Grown, Growth, Tree, grow};
 use crate::{Label, Lease, Result, Rows, Run};
 
 /// How a forest is grown.
@@ -81,7 +81,11 @@ impl Lesson<'_> {
 
 /// The largest power of two with which `most` times it, `total` times, can still be added up. 1 if there is nothing to add.
 pub(crate) fn scale_for(most: f64, total: f64) -> f64 {
-    if most > 0.0 && most.is_finite() { (61.0 - (most * total.max(1.0)).log2()).floor().clamp(-1000.0, 1000.0).exp2() } else { 1.0 }
+    if most > 0.0 && most.is_finite() {
+        (61.0 - (most * total.max(1.0)).log2()).floor().clamp(-1000.0, 1000.0).exp2()
+    } else {
+        1.0
+    }
 }
 
 /// A tree with the prediction of each of its leaves.

@@ -190,15 +190,7 @@ impl Finder {
     }
 
     /// A split that sends these of the occupied codes left, and codes that the node has no rows of where most go.
-    fn of_codes<T: Target>(
-        &self,
-        target: &T,
-        sums: &[i64],
-        node: &[i64],
-        occupied: &[u8],
-        codes: &[u8],
-        gain: f64,
-    ) -> Split {
+    fn of_codes<T: Target>(&self, target: &T, sums: &[i64], node: &[i64], occupied: &[u8], codes: &[u8], gain: f64) -> Split {
         let left = self.sums_of(sums, codes);
         let mut side = if 2 * target.weight(&left) >= target.weight(node) { [u64::MAX; CODES / 64] } else { Side::default() };
         occupied.iter().for_each(|code| side[usize::from(code >> 6)] &= !(1 << (code & 63)));

@@ -224,3 +224,157 @@ impl Search<'_> {
         Ok(best)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reading::bins::Counts;
+    use crate::testing::Table;
+    use crate::trees::forest::{Answer, Forest, Lesson};
+    use crate::{Problem, Task};
+
+    /// An exact tree, slow and plain: at each node every column is sorted and every cut tried.
+    struct Exact<'a> {
+        columns: Vec<&'a [f64]>,
+        label: &'a [f64],
+        classes: usize,
+    }
+
+    impl Exact<'_> {
+        /// The squared error around the mean, or of classes that of their 0/1 columns.
+        fn impurity(&self, rows: &[usize]) -> f64 {
+            let n = rows.len() as f64;
+            if self.classes == 0 {
+                let mean = rows.iter().map(|row| self.label[*row]).sum::<f64>() / n;
+                return rows.iter().map(|row| (self.label[*row] - mean).powi(2)).sum();
+            }
+            let count = |class: usize| rows.iter().filter(|row| self.label[**row] as usize == class).count() as f64;
+            n - (0..self.classes).map(|class| count(class).powi(2)).sum::<f64>() / n
+        }
+
+        /// What the best of all splits gains.
+        fn best(&self, rows: &[usize]) -> f64 {
+            let mut best = 0.0;
+            for column in &self.columns {
+                let mut order = rows.to_vec();
+                order.sort_by(|a, b| column[*a].total_cmp(&column[*b]));
+                for at in (1..order.len()).filter(|at| column[order[at - 1]] < column[order[*at]]) {
+                    let (left, right) = order.split_at(at);
+                    best = f64::max(best, self.impurity(rows) - self.impurity(left) - self.impurity(right));
+                }
+            }
+            best
+        }
+
+        /// Whether every split of a tree gains as much as the best; returns what they gain.
+        fn check(&self, tree: &Tree, codes: &[&[u8]], at: usize, rows: &[usize], depth: usize) -> f64 {
+            let node = &tree.nodes[at];
+            if node.column == LEAF {
+                assert!(depth == 0 || self.impurity(rows) < 1e-9, "a leaf that could be split");
+                return 0.0;
+            }
+            let (left, right): (Vec<usize>, Vec<usize>) =
+                rows.iter().partition(|row| is_left(&node.left, codes[node.column as usize][**row]));
+            let gain = self.impurity(rows) - self.impurity(&left) - self.impurity(&right);
+            assert!((gain - self.best(rows)).abs() < 1e-9 * (1.0 + gain), "{gain} {}", self.best(rows));
+            let below = self.check(tree, codes, at + 1, &left, depth - 1);
+            gain + below + self.check(tree, codes, node.next as usize, &right, depth - 1)
+        }
+    }
+
+    /// One tree on all rows and columns.
+    fn with_tree<R>(problem: &Problem, depth: usize, each: impl Fn(&Lesson<'_>, &Grown) -> R) -> R {
+        let run = Run::new(0);
+        let rows = problem.rows();
+        let bins = problem.bins(255, &run).unwrap();
+        let forest = Forest {
+            trees: 1,
+            depth: Some(depth),
+            leaf_rows: 1,
+            features_per_split: Some(usize::MAX),
+            samples: false,
+            is_random: false,
+            purpose: "tree",
+        };
+        let lesson = Lesson {
+            columns: Columns::of(problem, &bins),
+            rows: (0..rows.rows() as u32).collect(),
+            counts: Counts::of(rows),
+            answer: Answer::of(rows),
+        };
+        let grown = forest.grow(&lesson, true, &run, |_, grown, _, _| Ok(grown)).unwrap();
+        each(&lesson, &grown[0])
+    }
+
+    /// The rows of the leaves.
+    fn leaves(problem: &Problem, depth: usize) -> Vec<Vec<usize>> {
+        with_tree(problem, depth, |lesson, grown| {
+            let mut leaves = vec![Vec::new(); grown.tree.nodes.iter().filter(|node| node.column == LEAF).count()];
+            for row in 0..lesson.rows.len() {
+                leaves[grown.tree.leaf(|column| lesson.columns.codes[column][row])].push(row);
+            }
+            leaves.sort();
+            leaves
+        })
+    }
+
+    /// With few enough values bins lose nothing: every split is as good as an exact tree's, for numbers, two classes and three.
+    #[test]
+    fn a_binned_tree_is_an_exact_tree() {
+        for (seed, classes) in [(1, 0), (2, 2), (3, 3), (4, 0), (5, 3)] {
+            let table = Table::random(120, 4, seed);
+            let mut random = Run::new(seed).random("label", 0);
+            let score = |row: usize, noise: f64| table.column(0)[row] + (table.column(2)[row] * 2.0).sin() + 0.5 * noise;
+            let label: Vec<f64> = (0..120)
+                .map(|row| match classes {
+                    0 => score(row, random.normal()),
+                    classes => (score(row, random.normal()) + 1.5).clamp(0.0, classes as f64 - 1.0).floor(),
+                })
+                .collect();
+            let task = if classes == 0 { Task::Regression } else { Task::Classification };
+            let problem = Table { task: Some(task), ..table.clone() }.problem_of_rows(&label);
+            let exact = Exact { columns: (0..4).map(|j| table.column(j)).collect(), label: &label, classes };
+            with_tree(&problem, 4, |lesson, grown| {
+                let gained = exact.check(&grown.tree, &lesson.columns.codes, 0, &(0..120).collect::<Vec<_>>(), 4);
+                // Gains of two classes are half of those of both columns; of numbers they are in a unit of their own.
+                let ratio = gained / grown.gains.iter().sum::<f64>();
+                match classes {
+                    0 => assert!(ratio.log2() / 2.0 - (ratio.log2() / 2.0).round() < 1e-6, "{ratio}"),
+                    classes => assert!((ratio - if classes == 2 { 2.0 } else { 1.0 }).abs() < 1e-9, "{ratio}"),
+                }
+            });
+        }
+    }
+
+    /// Levels are parted as well as by any of all ways to part them.
+    #[test]
+    fn levels_are_parted_in_the_best_way() {
+        let mut random = Run::new(4).random("levels", 0);
+        let levels: Vec<usize> = (0..60).map(|_| random.below(6)).collect();
+        let names = ["a", "b", "c", "d", "e", "f"];
+        let label: Vec<f64> = levels.iter().map(|level| [3.0, -1.0, 2.5, 0.0, -2.0, 3.5][*level] + random.normal()).collect();
+        let table = Table::new().text("t", &levels.iter().map(|level| names[*level]).collect::<Vec<_>>());
+        let leaves = leaves(&table.problem_of_rows(&label), 1);
+        let exact = Exact { columns: Vec::new(), label: &label, classes: 0 };
+        let impurity = |left: u32| -> f64 {
+            let (a, b): (Vec<usize>, Vec<usize>) = (0..60).partition(|row| left >> levels[*row] & 1 == 1);
+            exact.impurity(&a) + exact.impurity(&b)
+        };
+        let best = (1..63).map(impurity).fold(f64::INFINITY, f64::min);
+        let found: f64 = leaves.iter().map(|rows| exact.impurity(rows)).sum();
+        assert!(leaves.len() == 2 && (found - best).abs() < 1e-9, "{found} {best}");
+    }
+
+    /// NULL is on the side where it belongs, whichever that is.
+    #[test]
+    fn null_has_a_side_of_its_own() {
+        let values = [1.0, 2.0, 3.0, f64::NAN, f64::NAN, 4.0];
+        for (label, expected) in [
+            ([0.0, 0.0, 5.0, 5.0, 5.0, 5.0], [vec![0, 1], vec![2, 3, 4, 5]]),
+            ([5.0, 5.0, 0.0, 5.0, 5.0, 0.0], [vec![0, 1, 3, 4], vec![2, 5]]),
+            ([0.0, 0.0, 0.0, 5.0, 5.0, 0.0], [vec![0, 1, 2, 5], vec![3, 4]]),
+        ] {
+            assert_eq!(leaves(&Table::new().numbers("x", &values).problem_of_rows(&label), 1), expected);
+        }
+    }
+}
