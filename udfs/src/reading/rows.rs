@@ -167,11 +167,11 @@ impl RowsBuilder {
         }
         for (feature, (raw, block)) in self.features.iter_mut().zip(features).enumerate() {
             raw.push(rows, *block);
-            if raw.names() > 10 * self.plan.max_levels + 1000 {
+            if raw.names() > many(self.plan.max_levels) {
                 return Err(self.plan.too_many_levels(feature));
             }
         }
-        if self.label.names() > 10 * self.plan.max_classes + 1000 {
+        if self.label.names() > many(self.plan.max_classes) {
             return Err(self.plan.too_many_classes());
         }
         Ok(())
@@ -383,6 +383,11 @@ impl Raw {
     }
 }
 
+/// Many more than a limit.
+fn many(limit: usize) -> usize {
+    limit.saturating_mul(10).saturating_add(1000)
+}
+
 /// The code of each of `new` in `names`, which grows.
 fn map_names(names: &mut BTreeMap<String, u32>, new: impl Iterator<Item = String>) -> Vec<u32> {
     new.map(|name| {
@@ -433,6 +438,13 @@ fn centre(column: &mut [f64], own: usize, weights: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use crate::testing::Table;
+
+    #[test]
+    fn limits_may_be_as_large_as_numbers_are() {
+        let mut table = Table::new().numbers("x", &[1.0, 3.0, 2.0]).text("t", &["a", "b", "a"]);
+        (table.common.max_levels, table.common.max_classes) = (usize::MAX / 2, usize::MAX);
+        assert_eq!(table.problem_of_rows(&[0.0, 1.0, 2.0]).rows().rows(), 3);
+    }
 
     /// Means, levels and fills come from one's own rows; the held-out rows are measured against them.
     #[test]

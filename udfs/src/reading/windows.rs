@@ -32,12 +32,13 @@ pub(crate) fn windows(image: &[usize], window: &[usize], features: &[String]) ->
 
 /// Every pixel must be a column.
 pub(crate) fn check_pixels(height: usize, width: usize, features: usize) -> Result<()> {
-    if features == height * width {
+    // Twice as wide as the numbers themselves: no product is too large.
+    let pixels = height as u128 * width as u128;
+    if features as u128 == pixels {
         return Ok(());
     }
     Err(Error::call(format!(
-        "`image` of {height} × {width} needs {} pixel columns, and there are {features} features; pick them with `features` or `exclude`",
-        height * width
+        "`image` of {height} × {width} needs {pixels} pixel columns, and there are {features} features; pick them with `features` or `exclude`"
     )))
 }
 
@@ -72,5 +73,8 @@ mod tests {
         );
         assert_eq!(message(&[4], &[2, 2], 16), "`image` must be two numbers, rows and columns, got [4]");
         assert!(message(&[], &[2, 2], 16).starts_with("`window` needs `image`"));
+        // 2³² × 2³² pixels are more than a number of the machine's size can count.
+        let huge = message(&[1 << 32, 1 << 32], &[1, 1], 16);
+        assert!(huge.starts_with("`image` of 4294967296 × 4294967296 needs 18446744073709551616 pixel columns"), "{huge}");
     }
 }
