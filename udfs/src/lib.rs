@@ -69,6 +69,7 @@ pub use error::{Error, Kind, Result, did_you_mean, name_list};
 pub use judging::metric::Metric;
 pub use kernels::tiles::Tiles;
 pub use reading::block::{Block, NO_LEVEL, Numbers};
+pub use reading::groups::GroupedMoments;
 pub use reading::moments::{Gram, Moments};
 pub use reading::plan::{Class, Feature, LabelKind, LeftOut, Plan};
 pub use reading::problem::{Labels, Problem, Unit};

@@ -1,7 +1,9 @@
 //! From rows to a question: how a table is read, the forms it is kept in, and the checked problem that a selector gets.
 
 pub(crate) mod block;
+pub(crate) mod groups;
 pub(crate) mod moments;
+pub(crate) mod order;
 pub(crate) mod plan;
 pub(crate) mod problem;
 pub(crate) mod rows;

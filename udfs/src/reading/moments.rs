@@ -1,9 +1,8 @@
 use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use serde::{Deserialize, Serialize};
+use std::sync::{Arc, OnceLock};
 
 use crate::kernels::double::Double;
+use crate::kernels::team::Team;
 use crate::kernels::tiles::Tiles;
 use crate::reading::block::{Block, NO_LEVEL, Numbers, is_value};
 use crate::reading::plan::{Class, Plan};
@@ -11,6 +10,7 @@ use crate::reading::table::Seen;
 use crate::settings::common::Nulls;
 use crate::{Error, Result};
 
+mod bytes;
 mod gram;
 mod scratch;
 
@@ -30,7 +30,7 @@ use scratch::Scratch;
 /// sum, except of whole numbers, whose sums are exact.
 #[derive(Debug, Clone)]
 pub struct Moments {
-    plan: Arc<Plan>,
+    plan: Arc<Written>,
     columns: Vec<Column>,
     /// Moments about `origins`, the lower triangle row by row, so that a new column is a new row at the end.
     totals: Vec<Double>,
@@ -41,8 +41,11 @@ pub struct Moments {
     scratch: Scratch,
 }
 
+/// Columns from which on a batch is worth waking another thread for.
+const SHARED_COLUMNS: usize = 300;
+
 /// One column of the moments.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Column {
     One,
     Label,
@@ -63,15 +66,11 @@ struct Places {
     levels: Vec<BTreeMap<String, usize>>,
 }
 
-const MAGIC: &[u8; 8] = b"pursuit1";
-
-#[derive(Serialize, Deserialize)]
-struct Header {
-    plan: Plan,
-    columns: Vec<Column>,
-    origins: Vec<Option<f64>>,
-    seen: Seen,
-    counts_classes: bool,
+/// The plan, and how it is written, which many grams of one call share.
+#[derive(Debug)]
+struct Written {
+    plan: Arc<Plan>,
+    text: OnceLock<Vec<u8>>,
 }
 
 impl Moments {
@@ -83,16 +82,22 @@ impl Moments {
         columns.extend(numbers.map(|(feature, _)| Column::Number(feature)));
         let seen = Seen { missing: vec![0; plan.features.len()], ..Seen::default() };
         let counts_classes = plan.counts_classes();
-        Self::with_columns(plan, columns, seen, counts_classes)
+        Self::with_columns(Arc::new(Written { plan, text: OnceLock::new() }), columns, seen, counts_classes)
     }
 
-    fn with_columns(plan: Arc<Plan>, columns: Vec<Column>, seen: Seen, counts_classes: bool) -> Self {
-        let places = Places::of(&columns, plan.features.len(), counts_classes);
+    /// Nothing gathered yet, of the same columns.
+    pub(crate) fn fresh(&self) -> Self {
+        let empty = Self::new(Arc::clone(&self.plan.plan));
+        Self { plan: Arc::clone(&self.plan), ..empty }
+    }
+
+    fn with_columns(plan: Arc<Written>, columns: Vec<Column>, seen: Seen, counts_classes: bool) -> Self {
+        let places = Places::of(&columns, plan.plan.features.len(), counts_classes);
         Self { plan, columns, totals: Vec::new(), origins: Vec::new(), seen, places, scratch: Scratch::default() }
     }
 
     pub fn plan(&self) -> &Plan {
-        &self.plan
+        &self.plan.plan
     }
 
     pub fn seen(&self) -> &Seen {
@@ -106,14 +111,12 @@ impl Moments {
 
     /// Adds a run of rows: its label, its weights, and one block for each feature.
     pub fn update(&mut self, rows: usize, label: Block<'_>, weights: Option<&dyn Numbers>, features: &[Block<'_>]) -> Result<()> {
-        assert_eq!(features.len(), self.plan.features.len(), "one block for each feature of the plan");
+        assert_eq!(features.len(), self.plan().features.len(), "one block for each feature of the plan");
         self.make_room(self.columns.len())?;
-        let mut codes = Codes::new(features);
-        for start in (0..rows).step_by(Tiles::ROWS) {
-            let block = Tiles::ROWS.min(rows - start);
-            self.keep_rows(start, block, label, weights, features)?;
-            self.pack(start, block, label, features, &mut codes)?;
-            self.scratch.tiles.accumulate(self.scratch.kept.len());
+        if self.columns.len() < SHARED_COLUMNS {
+            self.sum_up(rows, label, weights, features, None)?;
+        } else {
+            Team::gather(|team| self.sum_up(rows, label, weights, features, Some(team)))?;
         }
         self.fold();
         if self.scratch.classes_given_up {
@@ -124,9 +127,32 @@ impl Moments {
         Ok(())
     }
 
+    /// Packs the rows block by block, and adds up their products. A team helps: who reads is a thread of somebody else's, which must not wait
+    /// for a pool.
+    fn sum_up(
+        &mut self,
+        rows: usize,
+        label: Block<'_>,
+        weights: Option<&dyn Numbers>,
+        features: &[Block<'_>],
+        team: Option<&Team>,
+    ) -> Result<()> {
+        let mut codes = Codes::new(features);
+        for start in (0..rows).step_by(Tiles::ROWS) {
+            let block = Tiles::ROWS.min(rows - start);
+            self.keep_rows(start, block, label, weights, features)?;
+            self.pack(start, block, label, features, &mut codes)?;
+            match team {
+                Some(team) => self.scratch.tiles.accumulate_shared(self.scratch.kept.len(), team),
+                None => self.scratch.tiles.accumulate(self.scratch.kept.len()),
+            }
+        }
+        Ok(())
+    }
+
     /// Adds what another pass over other rows has gathered.
     pub fn merge(&mut self, other: &Moments) -> Result<()> {
-        if self.plan != other.plan {
+        if !Arc::ptr_eq(&self.plan, &other.plan) && self.plan() != other.plan() {
             return Err(Error::call("grams of different columns, label or options cannot be merged"));
         }
         self.seen.add(&other.seen);
@@ -140,9 +166,9 @@ impl Moments {
                 column => Some(self.place(column.clone())?),
             });
         }
-        if self.places.classes.as_ref().is_some_and(|classes| classes.len() > self.plan.classes_max()) {
-            if !self.plan.keeps_number() {
-                return Err(self.plan.too_many_classes());
+        if self.places.classes.as_ref().is_some_and(|classes| classes.len() > self.plan().classes_max()) {
+            if !self.plan().keeps_number() {
+                return Err(self.plan().too_many_classes());
             }
             self.forget_classes();
             return self.merge_totals(other, &self.places_of(other));
@@ -174,61 +200,6 @@ impl Moments {
         self.add(&origins, |totals, shifts, nulls| fold(totals, sum, shifts, nulls));
         self.scratch = Scratch::default();
         Ok(())
-    }
-
-    /// The moments as bytes, to be stored, sent and merged later.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let header = Header {
-            plan: Plan::clone(&self.plan),
-            columns: self.columns.clone(),
-            origins: self.origins.clone(),
-            seen: self.seen.clone(),
-            counts_classes: self.places.classes.is_some(),
-        };
-        let header = serde_json::to_vec(&header).expect("a header of numbers and names is valid JSON");
-        let mut bytes = Vec::with_capacity(16 + header.len() + self.totals.len() * size_of::<Double>());
-        bytes.extend_from_slice(MAGIC);
-        bytes.extend_from_slice(&(header.len() as u64).to_le_bytes());
-        bytes.extend_from_slice(&header);
-        for total in &self.totals {
-            bytes.extend_from_slice(&total.high.to_le_bytes());
-            bytes.extend_from_slice(&total.low.to_le_bytes());
-        }
-        bytes
-    }
-
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        Self::parse(bytes)
-            .ok_or_else(|| Error::call("this value is not a gram, or of another version; make it again with gram(…)"))
-    }
-
-    fn parse(bytes: &[u8]) -> Option<Self> {
-        let rest = bytes.strip_prefix(MAGIC)?;
-        let (length, rest) = rest.split_first_chunk::<8>()?;
-        let (header, numbers) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
-        let header: Header = serde_json::from_slice(header).ok()?;
-        let features = header.plan.features.len();
-        let in_range = |column: &Column| match column {
-            Column::Number(feature) | Column::Null(feature) | Column::Level(feature, _) => *feature < features,
-            _ => true,
-        };
-        if header.columns.first() != Some(&Column::One)
-            || !header.columns.iter().all(in_range)
-            || header.seen.missing.len() != features
-            || header.origins.len() > header.columns.len()
-            || header.plan.keeps_number() != header.columns.contains(&Column::Label)
-        {
-            return None;
-        }
-        let mut moments = Self::with_columns(header.plan.into(), header.columns, header.seen, header.counts_classes);
-        moments.origins = header.origins;
-        let (numbers, rest) = numbers.as_chunks::<8>();
-        moments.totals = numbers
-            .chunks_exact(2)
-            .map(|pair| Double { high: f64::from_le_bytes(pair[0]), low: f64::from_le_bytes(pair[1]) })
-            .collect();
-        let complete = moments.totals.is_empty() || moments.totals.len() == triangle(moments.columns.len());
-        (rest.is_empty() && numbers.len().is_multiple_of(2) && complete).then_some(moments)
     }
 
     /// Decides which rows of the block count, and their weights.
@@ -266,7 +237,7 @@ impl Moments {
             scratch.scales.extend(scratch.kept.iter().map(|row| values[*row].sqrt()));
             self.seen.rows_without_weight += (labelled - scratch.kept.len()) as u64;
         }
-        if matches!(self.plan.nulls, Nulls::Drop | Nulls::Error) {
+        if matches!(self.plan().nulls, Nulls::Drop | Nulls::Error) {
             self.keep_complete_rows(start, block, features)?;
         }
         self.seen.rows += self.scratch.kept.len() as u64;
@@ -294,8 +265,8 @@ impl Moments {
                     }
                 }
             }
-            if missing && self.plan.nulls == Nulls::Error {
-                return Err(self.plan.null_refused(feature));
+            if missing && self.plan.plan.nulls == Nulls::Error {
+                return Err(self.plan.plan.null_refused(feature));
             }
         }
         let before = scratch.kept.len();
@@ -351,9 +322,9 @@ impl Moments {
                     };
                     let column = self.place(Column::Class(class))?;
                     codes.label.insert(code, column);
-                    if self.places.classes.as_ref().is_some_and(|classes| classes.len() > self.plan.classes_max()) {
-                        if !self.plan.keeps_number() {
-                            return Err(self.plan.too_many_classes());
+                    if self.places.classes.as_ref().is_some_and(|classes| classes.len() > self.plan().classes_max()) {
+                        if !self.plan().keeps_number() {
+                            return Err(self.plan().too_many_classes());
                         }
                         self.scratch.classes_given_up = true;
                         return Ok(());
@@ -410,9 +381,9 @@ impl Moments {
         }
         let at = self.columns.len();
         if let Column::Level(feature, _) = &column
-            && self.places.levels[*feature].len() == self.plan.max_levels
+            && self.places.levels[*feature].len() == self.plan().max_levels
         {
-            return Err(self.plan.too_many_levels(*feature));
+            return Err(self.plan().too_many_levels(*feature));
         }
         self.make_room(at + 1)?;
         self.places.insert(&column, at);
@@ -429,10 +400,11 @@ impl Moments {
 
     fn reserve(&self, columns: usize) -> Result<()> {
         let bytes = triangle(columns) * size_of::<Double>() + Tiles::bytes_for(columns);
-        if self.plan.bytes_max > 0 && bytes > self.plan.bytes_max {
+        if self.plan().bytes_max > 0 && bytes > self.plan().bytes_max {
             return Err(Error::limit(format!(
                 "the second moments of {columns} columns need {} bytes and max_memory is {}; raise it, exclude columns, or set reads => 'rows'",
-                bytes, self.plan.bytes_max
+                bytes,
+                self.plan().bytes_max
             )));
         }
         Ok(())
@@ -481,7 +453,7 @@ impl Moments {
         }
         self.origins = kept.iter().filter_map(|i| self.origins.get(*i).copied()).collect();
         self.columns = kept.iter().map(|i| self.columns[*i].clone()).collect();
-        self.places = Places::of(&self.columns, self.plan.features.len(), false);
+        self.places = Places::of(&self.columns, self.plan().features.len(), false);
         self.scratch = Scratch::default();
     }
 }

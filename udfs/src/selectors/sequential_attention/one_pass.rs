@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use super::SequentialAttention;
 use super::attention::Attention;
-use super::pipeline::{Pipeline, Worker};
 use crate::kernels::aligned::Aligned;
 use crate::kernels::gemm::{LANES, prefetch};
 use crate::network::batch::Batch;
@@ -17,7 +16,9 @@ use crate::network::training::Schedule;
 use crate::neural::candidates::Candidates;
 use crate::neural::workbench;
 use crate::reading::block::is_value;
-use crate::{Block, Coding, Error, Label, NO_LEVEL, Nulls, Numbers, Pass, Plan, Problem, Random, Ranking, Result, Rows, Run};
+use crate::{
+    Block, Coding, Error, Label, Lease, NO_LEVEL, Nulls, Numbers, Pass, Plan, Problem, Random, Ranking, Result, Rows, Run,
+};
 
 /// Steps that a round should have; the batches are as large as that allows.
 const ROUND_STEPS: usize = 200;
@@ -25,13 +26,17 @@ const BATCH_MIN: usize = 32;
 const BATCH_MAX: usize = 256;
 /// Rows turned over at a time, [`LANES`] columns of them: what is being turned stays in cache, and a row gets them in one piece.
 const BAND: usize = 256;
+/// Rows that are pushed at a time, for a start: so many are encoded while those before them are learnt from.
+const PUSHED_ROWS: usize = 8192;
 /// Rows between the one that is moved and the one whose place is asked of the memory.
 const AHEAD: usize = 8;
 
 /// The rows that come in, and the network that learns from those that came before.
 pub(super) struct OnePass {
     feed: Feed,
-    learner: Pipeline<Learner>,
+    learner: Learner,
+    /// For the rows that wait, and for the network.
+    _lease: Lease,
 }
 
 /// Rows on their way to the network.
@@ -102,6 +107,9 @@ impl OnePass {
             values: Aligned::zeros(rows * stride),
             ..Samples::default()
         };
+        // The buffer, and the batches of a push: those that are made and those that are learnt from.
+        let waiting = rows.rows().max(1) + 2 * PUSHED_ROWS;
+        let lease = run.reserve(waiting * (stride + 1) * size_of::<f32>())?;
         let feed = Feed {
             encoder: Encoder::new(problem, rows, &inputs, plan),
             buffer: space(rows.rows().max(1)),
@@ -134,7 +142,7 @@ impl OnePass {
             loss: f64::NAN,
             run: run.clone(),
         };
-        Ok(Self { feed, learner: Pipeline::new(learner) })
+        Ok(Self { feed, learner, _lease: lease })
     }
 }
 
@@ -243,8 +251,11 @@ fn copy(to: &mut [f32], from: &[f32]) {
     to.as_chunks_mut::<LANES>().0.iter_mut().zip(from.as_chunks::<LANES>().0).for_each(|(to, from)| *to = *from);
 }
 
-impl Worker for Learner {
-    type Piece = Samples;
+impl Learner {
+    /// One step on each batch.
+    fn learn(&mut self, batches: &[Samples]) -> Result<()> {
+        batches.iter().try_for_each(|batch| self.work(batch))
+    }
 
     /// One step on the rows of a batch.
     fn work(&mut self, batch: &Samples) -> Result<()> {
@@ -263,9 +274,7 @@ impl Worker for Learner {
         let steps = if is_warm { self.schedule.warm } else { self.schedule.round(self.round - 1) };
         if self.step >= steps && (is_warm || self.round < self.schedule.rounds) { self.end_round() } else { Ok(()) }
     }
-}
 
-impl Learner {
     fn end_round(&mut self) -> Result<()> {
         if self.round > 0 {
             let wanted = self.per_round.min(self.most - self.order.len());
@@ -286,18 +295,22 @@ impl Learner {
 
 impl Pass for OnePass {
     fn push(&mut self, rows: usize, label: Block<'_>, weights: Option<&dyn Numbers>, features: &[Block<'_>]) -> Result<()> {
-        self.feed.push(rows, &label, weights, features)?;
-        let mut done = self.learner.push(self.feed.ready.drain(..))?;
-        done.iter_mut().for_each(|batch| batch.targets.clear());
-        self.feed.spare.append(&mut done);
+        let Self { feed, learner, .. } = self;
+        // What the last push has brought is learnt from while this one is encoded. Neither waits for anything else.
+        let mut batches = std::mem::take(&mut feed.ready);
+        let (pushed, learnt) = rayon::join(|| feed.push(rows, &label, weights, features), || learner.learn(&batches));
+        pushed?;
+        learnt?;
+        batches.iter_mut().for_each(|batch| batch.targets.clear());
+        feed.spare.append(&mut batches);
         Ok(())
     }
 
     fn finish(self: Box<Self>, problem: &Problem) -> Result<Ranking> {
-        let Self { mut feed, learner } = *self;
+        let Self { mut feed, mut learner, .. } = *self;
+        learner.learn(&std::mem::take(&mut feed.ready))?;
         feed.empty();
-        learner.push(feed.ready)?;
-        let mut learner = learner.finish()?;
+        learner.learn(&feed.ready)?;
         // Rows that were left out make rounds shorter than planned; what is still open is chosen by the attention there is.
         while learner.order.len() < learner.most {
             learner.round = learner.round.max(1);
