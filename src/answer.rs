@@ -23,7 +23,7 @@ pub(crate) static FIELDS: LazyLock<Fields> = LazyLock::new(|| {
 });
 
 /// One row of an answer.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Row {
     rank: Option<i64>,
     feature: Option<String>,
@@ -114,7 +114,12 @@ pub(crate) fn refused(reason: String) -> Row {
 }
 
 /// The rows as columns, in the order of [`FIELDS`].
-pub(crate) fn columns(rows: &[Row], method: &str) -> Vec<ArrayRef> {
+pub(crate) fn columns(rows: &[Row], method: &'static str) -> Vec<ArrayRef> {
+    columns_of(rows, &vec![method; rows.len()])
+}
+
+/// The same for rows of several selectors.
+pub(crate) fn columns_of(rows: &[Row], methods: &[&'static str]) -> Vec<ArrayRef> {
     let floats = |of: fn(&Row) -> Option<f64>| Arc::new(rows.iter().map(of).collect::<Float64Array>()) as ArrayRef;
     let texts = |of: fn(&Row) -> Option<&String>| Arc::new(rows.iter().map(of).collect::<StringArray>()) as ArrayRef;
     vec![
@@ -127,6 +132,6 @@ pub(crate) fn columns(rows: &[Row], method: &str) -> Vec<ArrayRef> {
         floats(|row| row.coefficient),
         floats(|row| row.cost),
         texts(|row| row.reason.as_ref()),
-        Arc::new(StringArray::from_iter_values(rows.iter().map(|_| method))),
+        Arc::new(StringArray::from_iter_values(methods)),
     ]
 }

@@ -5,152 +5,159 @@ use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
-use datafusion::arrow::compute::{cast, concat, take};
+use datafusion::arrow::compute::{SortOptions, cast, concat, take};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::arrow::row::{OwnedRow, RowConverter, SortField};
 use datafusion::common::config::ConfigOptions;
+use datafusion::common::exec_datafusion_err;
 use datafusion::common::runtime::JoinSet;
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Statistics, exec_datafusion_err};
-use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::error::Result;
+use datafusion::execution::TaskContext;
 use datafusion::physical_expr::expressions::Column as PhysicalColumn;
-use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, Partitioning, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::projection_pushdown::ProjectionPushdown;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
-use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder};
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::statistics::StatisticsArgs;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-    ReplaceChildrenOptions, collect,
+    DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties, PlanProperties, collect,
 };
 use futures::StreamExt;
-use pursuit_udfs::{Budget, Data, Error, Reads, RowsBuilder};
+use futures::stream::BoxStream;
+use pursuit_udfs::{Data, Lease, Plan, Reads, RowsBuilder, Run, Seen};
+use rayon::prelude::*;
+use tokio::task::JoinError;
 
 use crate::call::Call;
 use crate::columns::Batch;
 use crate::error::named;
+use crate::lanes::Lane;
+use crate::memory::Memory;
+use crate::operator::{Execution, Operator, OperatorExec};
+use crate::panics;
 use crate::progress::{Active, Progress};
+use crate::question::Question;
 
 /// The rows of each group; without `partition_by` there is one, without a key.
 type Groups = BTreeMap<Option<OwnedRow>, RowsBuilder>;
 
 /// Collects its input's rows and runs a selector on them.
-#[derive(Debug, Clone)]
-pub(crate) struct SelectExec {
-    pub(crate) call: Arc<Call>,
-    /// The table; then, if the call has them, the second table and the names of the features; for a single pass the number of rows.
-    pub(crate) inputs: Vec<Arc<dyn ExecutionPlan>>,
+///
+/// Inputs: the table; then, if the call has them, the second table and the names of the features; for a single pass the number of rows.
+#[derive(Debug)]
+pub(crate) struct Select {
+    call: Arc<Call>,
     schema: SchemaRef,
-    pub(crate) progress: Arc<Progress>,
-    properties: Arc<PlanProperties>,
-    metrics: ExecutionPlanMetricsSet,
+    progress: Arc<Progress>,
 }
 
-impl SelectExec {
-    pub(crate) fn new(call: Call, inputs: Vec<Arc<dyn ExecutionPlan>>, schema: SchemaRef, progress: Arc<Progress>) -> Self {
-        let properties = Arc::new(PlanProperties::new(
-            EquivalenceProperties::new(Arc::clone(&schema)),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Final,
-            Boundedness::Bounded,
-        ));
-        Self { call: Arc::new(call), inputs, schema, progress, properties, metrics: ExecutionPlanMetricsSet::new() }
+pub(crate) type SelectExec = OperatorExec<Select>;
+
+impl Select {
+    pub(crate) fn new(call: Call, schema: SchemaRef, progress: Arc<Progress>) -> Self {
+        Self { call: Arc::new(call), schema, progress }
+    }
+
+    /// The order of the answer: groups by their keys, and a ranking by rank. The path of a selector repeats its ranks, in order too.
+    fn order(&self) -> Option<LexOrdering> {
+        let sorted = |at: usize, nulls_first: bool| {
+            let column = Arc::new(PhysicalColumn::new(self.schema.field(at).name(), at));
+            PhysicalSortExpr::new(column, SortOptions { descending: false, nulls_first })
+        };
+        let keys = self.call.partitions.len();
+        let is_ranked = self.schema.fields().get(keys).is_some_and(|field| field.name() == "rank");
+        // Features that were not chosen come last, without a rank.
+        let rank = is_ranked.then(|| sorted(keys, false));
+        LexOrdering::new((0..keys).map(|at| sorted(at, true)).chain(rank))
     }
 }
 
-impl DisplayAs for SelectExec {
-    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, label, features) = (self.call.question.spec.name, &self.call.plan.label, self.call.plan.features.len());
+impl Operator for Select {
+    const NAME: &'static str = "SelectExec";
+    type Common = ();
+
+    fn function(&self) -> &str {
+        self.call.question.spec.name
+    }
+
+    fn properties(&self, _: &[Arc<dyn ExecutionPlan>]) -> PlanProperties {
+        PlanProperties::new(
+            EquivalenceProperties::new_with_orderings(Arc::clone(&self.schema), self.order()),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Final,
+            Boundedness::Bounded,
+        )
+    }
+
+    // A selection is about all rows, wherever they are.
+    fn distribution(&self, inputs: &[Arc<dyn ExecutionPlan>]) -> Vec<Distribution> {
+        vec![Distribution::SinglePartition; inputs.len()]
+    }
+
+    fn explain(&self, form: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, label, features) = (self.function(), &self.call.plan.label, self.call.plan.features.len());
         let reads = if matches!(self.call.reads, Reads::Pass(_)) { "one pass" } else { "rows" };
-        match t {
+        match form {
             DisplayFormatType::Default | DisplayFormatType::Verbose => {
-                write!(f, "SelectExec: selector={name}, label={label}, features={features}, reads={reads}")
+                write!(f, "selector={name}, label={label}, features={features}, reads={reads}")
             }
             DisplayFormatType::TreeRender => write!(f, "selector={name}\nlabel={label}\nfeatures={features}"),
         }
     }
-}
 
-impl ExecutionPlan for SelectExec {
-    fn name(&self) -> &str {
-        "SelectExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        self.inputs.iter().collect()
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(Self { inputs: children, metrics: ExecutionPlanMetricsSet::new(), ..self.as_ref().clone() }))
-    }
-
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
-    }
-
-    // The partitions are read by this operator itself, in their order: a coalescing operator below it would mix the rows
-    // in the order in which they arrive, and the last digits would differ from run to run.
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false; self.inputs.len()]
-    }
-
-    fn metrics(&self) -> Option<MetricsSet> {
-        Some(self.metrics.clone_inner())
-    }
-
-    fn statistics_from_inputs(&self, _: &[Arc<Statistics>], _: &StatisticsArgs) -> Result<Arc<Statistics>> {
-        Ok(Arc::new(Statistics::new_unknown(&self.schema)))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+    fn execute(self: Arc<Self>, execution: Execution<Self>) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let Execution { inputs, partition, context, metrics, .. } = execution;
         if partition != 0 {
             return Err(exec_datafusion_err!("SelectExec has one partition, not {partition}"));
         }
-        let selection = self.clone();
-        let stream = futures::stream::once(async move { selection.select(context).await });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), stream)))
+        let (call, schema, progress) = (Arc::clone(&self.call), Arc::clone(&self.schema), Arc::clone(&self.progress));
+        let inputs = inputs.into_iter().map(unmerged).collect();
+        let selection = Selection { call, inputs, schema, progress, metrics };
+        Ok(futures::stream::once(selection.select(context)).boxed())
     }
 }
 
-impl SelectExec {
+/// The plan below an operator that merges partitions: they are read here, all at once, and in whatever order rows come, that of their
+/// content is the one that counts.
+fn unmerged(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    match plan.downcast_ref::<CoalescePartitionsExec>() {
+        Some(merge) if merge.fetch().is_none() => Arc::clone(merge.input()),
+        _ => plan,
+    }
+}
+
+/// One execution of a call.
+#[derive(Debug, Clone)]
+pub(crate) struct Selection {
+    pub(crate) call: Arc<Call>,
+    pub(crate) inputs: Vec<Arc<dyn ExecutionPlan>>,
+    schema: SchemaRef,
+    pub(crate) progress: Arc<Progress>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+/// The answer of a group, and what was read for it.
+struct Answered {
+    columns: Vec<ArrayRef>,
+    seen: Seen,
+}
+
+impl Selection {
     async fn select(mut self, context: Arc<TaskContext>) -> Result<RecordBatch> {
         let name = self.call.question.spec.name;
         let baseline = BaselineMetrics::new(&self.metrics, 0);
-        let time = |metric| MetricBuilder::new(&self.metrics).subset_time(metric, 0);
         let metrics = self.metrics.clone();
+        let time = |metric| MetricBuilder::new(&metrics).subset_time(metric, 0);
         let count = |metric| MetricBuilder::new(&metrics).counter(metric, 0);
         let (read_time, select_time) = (time("read_time"), time("select_time"));
-        let peak = MetricBuilder::new(&self.metrics).gauge("peak_memory", 0);
-        let memory = Arc::new(Memory {
-            call: Arc::clone(&self.call),
-            reservation: MemoryConsumer::new(format!("SelectExec[{name}]")).register(context.memory_pool()),
-        });
+        let memory = Arc::new(Memory::new(Arc::clone(&self.call), &context, &self.metrics));
 
         if let Reads::Pass(first_rows) = self.call.reads {
             let timer = select_time.timer();
             let columns = self.pass(first_rows, &context, &memory).await?;
             timer.done();
-            peak.set_max(memory.reservation.size());
             count("steps").add(columns.first().map_or(0, |column| column.len()));
             let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)?;
             baseline.record_output(batch.num_rows());
@@ -172,47 +179,41 @@ impl SelectExec {
         timer.done();
 
         let timer = select_time.timer();
-        let mut parts: Vec<Vec<ArrayRef>> = Vec::new();
-        let mut keys = Vec::new();
-        for (key, builder) in groups {
-            let held_out = held_out.clone();
-            let finish_bytes = builder.finish_bytes() + held_out.as_ref().map_or(0, RowsBuilder::finish_bytes);
-            memory.grow(finish_bytes)?;
-            peak.set_max(memory.reservation.size());
-            let plan = self.call.plan.clone();
-            let seen = Arc::new(std::sync::Mutex::new(None));
-            let report = Arc::clone(&seen);
-            let data = move || {
-                let (rows, held_out) = match held_out {
-                    Some(held_out) => builder.finish_with(held_out).map(|(rows, held_out)| (rows, Some(held_out)))?,
-                    None => (builder.finish()?, None),
-                };
-                *report.lock().expect("no holder of this lock panics") = Some(rows.seen.clone());
-                Ok((Data::Rows(rows), held_out, plan))
-            };
-            let answer = self.call.question.answer(Arc::clone(&self.progress), Some(Arc::clone(&memory) as _), data).await;
-            let columns = answer.map_err(|error| named(name, error))?;
-            let rows = columns.first().map_or(0, |column| column.len());
-            memory.reservation.shrink(finish_bytes);
-            if let Some(seen) = seen.lock().expect("no holder of this lock panics").take() {
-                count("rows_read").add((seen.rows + seen.rows_dropped()) as usize);
-                count("rows_dropped").add(seen.rows_dropped() as usize);
-                count("values_filled").add(seen.values_missing() as usize);
-            }
-            count("steps").add(rows);
-            keys.extend(std::iter::repeat_n(key, rows));
-            parts.push(columns);
-        }
+        let question = self.call.question.clone();
+        let running = question.start(&self.progress, Some(memory as _), Lane::Long).map_err(|error| named(name, error))?;
+        let (keys, builders): (Vec<_>, Vec<_>) = groups.into_iter().unzip();
+        let plan = self.call.plan.clone();
+        let answers = running.job(move |run| answer_groups(&question, builders, held_out, &plan, run)).await;
+        let answers = answers.map_err(|error| named(name, error))?;
         timer.done();
 
-        if parts.is_empty() {
+        for Answered { columns, seen } in &answers {
+            count("rows_read").add((seen.rows + seen.rows_dropped()) as usize);
+            count("rows_dropped").add(seen.rows_dropped() as usize);
+            count("values_filled").add(seen.values_missing() as usize);
+            count("steps").add(columns[0].len());
+        }
+        let batch = self.together(keys, &answers, converter.as_deref())?;
+        baseline.record_output(batch.num_rows());
+        Ok(batch)
+    }
+
+    /// The answers of all groups as one batch, with their keys in front.
+    fn together(
+        &self,
+        keys: Vec<Option<OwnedRow>>,
+        answers: &[Answered],
+        converter: Option<&RowConverter>,
+    ) -> Result<RecordBatch> {
+        if answers.is_empty() {
             return Ok(RecordBatch::new_empty(Arc::clone(&self.schema)));
         }
         let columns = (0..self.call.question.fields.len())
-            .map(|at| Ok(concat(&parts.iter().map(|part| part[at].as_ref()).collect::<Vec<_>>())?))
+            .map(|at| Ok(concat(&answers.iter().map(|answer| answer.columns[at].as_ref()).collect::<Vec<_>>())?))
             .collect::<Result<Vec<ArrayRef>>>()?;
+        let keys = keys.iter().zip(answers).flat_map(|(key, answer)| std::iter::repeat_n(key, answer.columns[0].len()));
         let mut all = match converter {
-            Some(converter) => converter.convert_rows(keys.iter().flatten().map(|key: &OwnedRow| key.row()))?,
+            Some(converter) => converter.convert_rows(keys.flatten().map(OwnedRow::row))?,
             None => Vec::new(),
         };
         // Keys come back as plain values where the column was a dictionary.
@@ -220,9 +221,7 @@ impl SelectExec {
             *column = cast(column, field.data_type())?;
         }
         all.extend(columns);
-        let batch = RecordBatch::try_new(Arc::clone(&self.schema), all)?;
-        baseline.record_output(batch.num_rows());
-        Ok(batch)
+        Ok(RecordBatch::try_new(Arc::clone(&self.schema), all)?)
     }
 
     /// Reads which features count, and leaves the others' columns unread.
@@ -256,7 +255,7 @@ impl SelectExec {
         Some(Self { call: Arc::new(call), inputs: vec![Arc::clone(&self.inputs[1])], ..self.clone() })
     }
 
-    /// All partitions at once, put together in their order; one builder for each group.
+    /// All partitions at once; one builder for each group.
     async fn read(
         &self,
         context: &Arc<TaskContext>,
@@ -264,12 +263,11 @@ impl SelectExec {
         active: &Arc<Active>,
         converter: &Option<Arc<RowConverter>>,
     ) -> Result<Groups> {
-        // Files must not move between partitions while they are read, or the order of the rows would depend on the weather.
-        let context = steady(context);
+        let context = &steady(context, self.call.columns.len());
         // Dropping the set ends the reads.
-        let mut reads: JoinSet<Result<(usize, Groups)>> = JoinSet::new();
+        let mut reads: JoinSet<Result<Groups>> = JoinSet::new();
         for partition in 0..self.inputs[0].output_partitioning().partition_count() {
-            let mut stream = self.inputs[0].execute(partition, Arc::clone(&context))?;
+            let mut stream = self.inputs[0].execute(partition, Arc::clone(context))?;
             let (selection, memory, active, converter) =
                 (self.clone(), Arc::clone(memory), Arc::clone(active), converter.clone());
             reads.spawn(async move {
@@ -280,20 +278,17 @@ impl SelectExec {
                     selection.push(&batch, converter.as_deref(), &mut groups)?;
                     active.add_rows(batch.num_rows());
                 }
-                Ok((partition, groups))
+                Ok(groups)
             });
         }
-        let mut parts = BTreeMap::new();
-        while let Some(read) = reads.join_next().await {
-            let (partition, groups) = read.map_err(|error| exec_datafusion_err!("reading failed: {error}"))??;
-            parts.insert(partition, groups);
-        }
         let mut groups: Groups = BTreeMap::new();
-        for (key, builder) in parts.into_values().flatten() {
-            match groups.get_mut(&key) {
-                Some(first) => first.append(builder),
-                None => {
-                    groups.insert(key, builder);
+        while let Some(read) = reads.join_next().await {
+            for (key, builder) in self.joined(read)? {
+                match groups.get_mut(&key) {
+                    Some(first) => first.append(builder),
+                    None => {
+                        groups.insert(key, builder);
+                    }
                 }
             }
         }
@@ -301,6 +296,17 @@ impl SelectExec {
             groups.insert(None, RowsBuilder::new(self.call.plan.clone()));
         }
         Ok(groups)
+    }
+
+    /// What a task that reads has brought.
+    pub(crate) fn joined<T>(&self, read: Result<Result<T>, JoinError>) -> Result<T> {
+        read.unwrap_or_else(|error| {
+            let message = match error.try_into_panic() {
+                Ok(panic) => panics::internal_error(&*panic),
+                Err(error) => format!("reading failed: {error}"),
+            };
+            Err(exec_datafusion_err!("{}: {message}", self.call.question.spec.name))
+        })
     }
 
     fn push(&self, batch: &RecordBatch, converter: Option<&RowConverter>, groups: &mut Groups) -> Result<()> {
@@ -338,58 +344,40 @@ impl SelectExec {
     }
 }
 
-/// Memory that is asked for before it is used.
-pub(crate) struct Memory {
-    call: Arc<Call>,
-    reservation: MemoryReservation,
-}
-
-impl Budget for Memory {
-    fn grow(&self, bytes: usize) -> pursuit_udfs::Result<()> {
-        self.ask(bytes)
-    }
-
-    fn shrink(&self, bytes: usize) {
-        self.reservation.shrink(bytes);
-    }
-}
-
-impl Memory {
-    /// For those who read rows.
-    pub(crate) fn grow(&self, bytes: usize) -> Result<()> {
-        self.ask(bytes).map_err(|error| named(self.call.question.spec.name, error))
-    }
-
-    fn ask(&self, bytes: usize) -> pursuit_udfs::Result<()> {
-        let max = self.call.plan.bytes_max;
-        let granted = if max > 0 && self.reservation.size() + bytes > max {
-            Err(format!("max_memory is {max} bytes"))
-        } else {
-            self.reservation.try_grow(bytes).map_err(|error| cause(&error))
+/// The answer of each group. Groups are answered side by side as far as their memory is granted, and those that were refused it
+/// one by one, when the others have given theirs back.
+fn answer_groups(
+    question: &Question,
+    builders: Vec<RowsBuilder>,
+    held_out: Option<RowsBuilder>,
+    plan: &Plan,
+    run: &Run,
+) -> pursuit_udfs::Result<Vec<Answered>> {
+    let answer = |builder: RowsBuilder, _lease: Lease| {
+        let (rows, held_out) = match &held_out {
+            Some(held_out) => builder.finish_with(held_out.clone()).map(|(rows, held_out)| (rows, Some(held_out)))?,
+            None => (builder.finish()?, None),
         };
-        granted.map_err(|why| {
-            let question = &self.call.question;
-            let instead = match question.reads {
-                Reads::Moments => ", or set reads => 'moments'",
-                Reads::Pass(_) => ", or lower shuffle_buffer",
-                Reads::Rows if question.spec.all_options().iter().any(|option| option.name == "passes") => {
-                    ", or set passes => 'one'"
-                }
-                Reads::Rows => "",
-            };
-            let features = self.call.plan.features.len();
-            Error::limit(format!(
-                "the rows of {features} features do not fit into memory; exclude columns, raise the limit{instead} ({why})"
-            ))
+        let seen = rows.seen.clone();
+        Ok(Answered { columns: question.columns(Data::Rows(rows), held_out, plan, run)?, seen })
+    };
+    let finish_bytes = |builder: &RowsBuilder| {
+        builder.finish_bytes() + held_out.as_ref().map_or(0, |held_out| held_out.bytes() + held_out.finish_bytes())
+    };
+    let side_by_side = |builder: RowsBuilder| -> pursuit_udfs::Result<Result<Answered, RowsBuilder>> {
+        match run.reserve(finish_bytes(&builder)) {
+            Ok(lease) => answer(builder, lease).map(Ok),
+            Err(_) => Ok(Err(builder)),
+        }
+    };
+    let answers: Vec<_> = builders.into_par_iter().with_max_len(1).map(side_by_side).collect::<pursuit_udfs::Result<_>>()?;
+    let one_by_one = |answered: Result<Answered, RowsBuilder>| {
+        answered.or_else(|builder| {
+            let lease = run.reserve(finish_bytes(&builder))?;
+            answer(builder, lease)
         })
-    }
-}
-
-/// The line of a pool's message that says what failed; the others list who else has memory.
-fn cause(error: &DataFusionError) -> String {
-    let text = error.strip_backtrace();
-    let line = text.lines().find(|line| line.contains("Failed to allocate")).or(text.lines().next());
-    line.unwrap_or_default().trim_start_matches("Error: ").trim_end_matches('.').to_string()
+    };
+    answers.into_iter().map(one_by_one).collect()
 }
 
 /// The plan with only these columns, which are not even decoded where the source can leave them out.
@@ -403,10 +391,16 @@ pub(crate) fn narrow(plan: &Arc<dyn ExecutionPlan>, columns: &[usize], config: &
     ProjectionPushdown::new().optimize(Arc::new(projection), config)
 }
 
-/// The context with DataFusion's own work stealing between file partitions switched off.
-pub(crate) fn steady(context: &TaskContext) -> Arc<TaskContext> {
+/// Bytes of a batch beyond which its rows are better read in smaller ones: a few of each partition are on their way at a time.
+const BATCH_BYTES: usize = 8 << 20;
+const BATCH_ROWS_MIN: usize = 256;
+
+/// The context for reading wide tables: smaller batches, and each file read by the partition that it was given to.
+pub(crate) fn steady(context: &TaskContext, columns: usize) -> Arc<TaskContext> {
     let mut config = context.session_config().clone();
     config.options_mut().execution.enable_file_stream_work_stealing = false;
+    let rows = (BATCH_BYTES / (columns.max(1) * size_of::<f64>())).max(BATCH_ROWS_MIN);
+    let config = if rows < config.batch_size() { config.with_batch_size(rows) } else { config };
     Arc::new(TaskContext::new(
         context.task_id(),
         context.session_id(),

@@ -1,32 +1,46 @@
 //! The one-pass path, physically: rows go to the selector as they are read, and are forgotten.
+//!
+//! How many rows there are decides how long a round is. It is counted first, which reads nothing where the table's statistics tell.
+//!
+//! The first rows are learnt from in the order of their content. So the answer for a table that fits into the buffer does not depend
+//! on partitions; for a longer one it is that of the order in which rows come, one batch of each partition in turn.
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, UInt32Array};
+use datafusion::arrow::compute::{concat_batches, take_record_batch};
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::common::exec_datafusion_err;
 use datafusion::common::runtime::JoinSet;
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
-use datafusion::physical_plan::{ExecutionPlanProperties, collect};
+use datafusion::physical_expr::Partitioning;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, ReplaceChildrenOptions, collect,
+};
 use futures::StreamExt;
-use pursuit_udfs::{Data, Error, Plan, Problem, RowsBuilder, Run};
+use pursuit_udfs::{Data, Error, Lease, Pass, Problem, RowsBuilder, Run};
 use tokio::sync::mpsc::{Receiver, channel};
 
 use crate::answer;
 use crate::call::Call;
 use crate::columns::Batch;
 use crate::error::named;
-use crate::exec::{Memory, SelectExec, steady};
+use crate::exec::{Selection, steady};
+use crate::lanes::Lane;
+use crate::memory::Memory;
 
 /// Rows kept at first, and the bytes that they may take, unless the selector says otherwise.
 const FIRST_ROWS: usize = 65_536;
 const FIRST_BYTES: usize = 64 << 20;
 const FIRST_ROWS_MIN: usize = 1024;
 /// Batches of a partition that may wait.
-const WAITING: usize = 4;
+const WAITING: usize = 2;
 
-impl SelectExec {
+impl Selection {
     /// Reads all partitions at once, takes their batches in turn, and hands them to the selector. Returns the answer's columns.
     pub(crate) async fn pass(
         &self,
@@ -34,101 +48,161 @@ impl SelectExec {
         context: &Arc<TaskContext>,
         memory: &Arc<Memory>,
     ) -> Result<Vec<ArrayRef>> {
-        let name = self.call.question.spec.name;
+        let call = &self.call;
+        let ours = |error| named(call.question.spec.name, error);
         let count = self.inputs.last().ok_or_else(|| exec_datafusion_err!("SelectExec lost an input"))?;
         let count = collect(Arc::clone(count), Arc::clone(context)).await?;
         let rows = count.first().map_or(0, |batch| batch.column(0).as_primitive::<Int64Type>().value(0)) as u64;
-        let features = self.call.plan.features.len().max(1);
+        let features = call.plan.features.len().max(1);
         let first_rows = first_rows.unwrap_or_else(|| FIRST_ROWS.min(FIRST_BYTES / (8 * features)).max(FIRST_ROWS_MIN));
-        // The rows as read, as columns, and as the buffer in which they wait.
-        memory.grow(3 * RowsBuilder::bytes_for(&self.call.plan, first_rows.min(rows as usize)))?;
 
+        // Jobs are short, a batch each: between two of them no thread waits for rows.
+        let running = call.question.start(&self.progress, Some(Arc::clone(memory) as _), Lane::Short).map_err(ours)?;
+        let mut batches = self.read_in_turns(context, &running.run())?;
+        let (mut first, mut kept) = (Vec::new(), 0);
+        while kept < first_rows
+            && let Some(batch) = batches.next(self).await?
+        {
+            kept += batch.0.num_rows();
+            first.push(batch);
+        }
+        let begun = Arc::clone(call);
+        let mut passing = running.job(move |run| Passing::begin(begun, first, rows, run)).await.map_err(ours)?;
+        while let Some((batch, lease)) = batches.next(self).await? {
+            let pushed = running.job(move |_| {
+                passing.push(&batch)?;
+                drop(lease);
+                Ok(passing)
+            });
+            passing = pushed.await.map_err(ours)?;
+        }
+        running.job(move |_| passing.finish()).await.map_err(ours)
+    }
+
+    fn read_in_turns(&self, context: &Arc<TaskContext>, run: &Run) -> Result<Turns> {
+        let input = in_order(&self.inputs[0])?;
+        let context = steady(context, self.call.columns.len());
         let active = Arc::new(self.progress.start());
-        let context = steady(context);
-        let mut reads: JoinSet<Result<()>> = JoinSet::new();
-        let mut turns = Turns { partitions: Vec::new(), next: 0 };
-        for partition in 0..self.inputs[0].output_partitioning().partition_count() {
-            let mut stream = self.inputs[0].execute(partition, Arc::clone(&context))?;
+        let mut turns = Turns { partitions: Vec::new(), next: 0, reads: JoinSet::new() };
+        for partition in 0..input.output_partitioning().partition_count() {
+            let mut stream = input.execute(partition, Arc::clone(&context))?;
             let (sender, receiver) = channel(WAITING);
             turns.partitions.push(receiver);
-            let active = Arc::clone(&active);
-            reads.spawn(async move {
+            let (active, run, name) = (Arc::clone(&active), run.clone(), self.call.question.spec.name);
+            turns.reads.spawn(async move {
                 while let Some(batch) = stream.next().await {
                     let batch = batch?;
+                    let lease = run.reserve(batch.get_array_memory_size()).map_err(|error| named(name, error))?;
                     active.add_rows(batch.num_rows());
                     // The selector has ended, one way or the other.
-                    if sender.send(batch).await.is_err() {
+                    if sender.send((batch, lease)).await.is_err() {
                         break;
                     }
                 }
                 Ok(())
             });
         }
-        let call = Arc::clone(&self.call);
-        let work = move |run: &Run| select(&call, turns, first_rows, rows, run);
-        let answer = self.call.question.run(Arc::clone(&self.progress), Some(Arc::clone(memory) as _), work);
-        let read = async {
-            while let Some(read) = reads.join_next().await {
-                read.map_err(|error| exec_datafusion_err!("reading failed: {error}"))??;
-            }
-            Ok(())
-        };
-        let (read, answer): (Result<()>, _) = futures::future::join(read, answer).await;
-        read?;
-        answer.map_err(|error| named(name, error))
+        Ok(turns)
+    }
+}
+
+/// The same rows without the operators that deal them out to partitions in the order in which they happen to come.
+fn in_order(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    match plan.downcast_ref::<RepartitionExec>() {
+        Some(dealt) if matches!(dealt.partitioning(), Partitioning::RoundRobinBatch(_)) => in_order(dealt.input()),
+        None if plan.is::<FilterExec>() || plan.is::<ProjectionExec>() => {
+            let inputs = plan.children().into_iter().map(in_order).collect::<Result<_>>()?;
+            Arc::clone(plan).replace_children(inputs, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+        }
+        _ => Ok(Arc::clone(plan)),
     }
 }
 
 /// Batches of several partitions, one of each in turn: an order that does not depend on who is faster.
 struct Turns {
-    partitions: Vec<Receiver<RecordBatch>>,
+    partitions: Vec<Receiver<(RecordBatch, Lease)>>,
     next: usize,
+    /// Dropping the set ends the reads.
+    reads: JoinSet<Result<()>>,
 }
 
-impl Iterator for Turns {
-    type Item = RecordBatch;
-
-    fn next(&mut self) -> Option<RecordBatch> {
+impl Turns {
+    /// The next batch; the first failure of any partition, as soon as there is one.
+    async fn next(&mut self, selection: &Selection) -> Result<Option<(RecordBatch, Lease)>> {
         while !self.partitions.is_empty() {
             self.next %= self.partitions.len();
-            match self.partitions[self.next].blocking_recv() {
-                Some(batch) => {
-                    self.next += 1;
-                    return Some(batch);
-                }
-                None => drop(self.partitions.remove(self.next)),
+            tokio::select! {
+                biased;
+                Some(read) = self.reads.join_next() => selection.joined(read)?,
+                batch = self.partitions[self.next].recv() => match batch {
+                    Some(batch) => {
+                        self.next += 1;
+                        return Ok(Some(batch));
+                    }
+                    None => drop(self.partitions.remove(self.next)),
+                },
             }
         }
-        None
+        while let Some(read) = self.reads.join_next().await {
+            selection.joined(read)?;
+        }
+        Ok(None)
     }
 }
 
-fn select(call: &Call, mut batches: Turns, first_rows: usize, rows: u64, run: &Run) -> Result<Vec<ArrayRef>, Error> {
-    let (question, plan) = (&call.question, &call.plan);
-    let mut first = Vec::new();
-    let mut builder = RowsBuilder::new(plan.clone());
-    let mut kept = 0;
-    while kept < first_rows {
-        run.check()?;
-        let Some(batch) = batches.next() else { break };
-        encode(call, plan, &batch)?.hand_over(|rows, label, weights, features| builder.push(rows, label, weights, features))?;
-        kept += batch.num_rows();
-        first.push(batch);
-    }
-    let problem = Problem::new(Data::Rows(builder.finish()?), plan, &question.common, question.spec.labels)?;
-    let selector = question.selector()?;
-    let streaming = selector.streaming().ok_or_else(|| Error::call("does not select in one pass"))?;
-    let mut pass = streaming.begin(&problem, plan, rows, run)?;
-    for batch in first.into_iter().chain(batches) {
-        encode(call, plan, &batch)?.hand_over(|rows, label, weights, features| pass.push(rows, label, weights, features))?;
-    }
-    // Readers that were dropped look like readers that are done.
-    run.check()?;
-    let ranking = pass.finish(&problem)?;
-    Ok(answer::columns(&answer::rows(&problem, &ranking, &question.common, plan), question.spec.name))
+/// A selection that goes on between batches.
+struct Passing {
+    call: Arc<Call>,
+    problem: Problem,
+    pass: Box<dyn Pass>,
+    /// For the rows that were kept.
+    _leases: [Lease; 2],
 }
 
-fn encode(call: &Call, plan: &Plan, batch: &RecordBatch) -> Result<Batch, Error> {
+impl Passing {
+    fn begin(call: Arc<Call>, first: Vec<(RecordBatch, Lease)>, rows: u64, run: &Run) -> Result<Self, Error> {
+        let (question, plan) = (&call.question, &call.plan);
+        let mut builder = RowsBuilder::new(plan.clone());
+        // As columns; as one batch, and that in order.
+        let bytes: usize = first.iter().map(|(batch, _)| batch.get_array_memory_size()).sum();
+        let kept = run.reserve(first.iter().map(|(batch, _)| RowsBuilder::bytes_for(plan, batch.num_rows())).sum())?;
+        let copies = run.reserve(2 * bytes)?;
+        for (batch, _) in &first {
+            run.check()?;
+            encode(&call, batch)?.hand_over(|rows, label, weights, features| builder.push(rows, label, weights, features))?;
+        }
+        let order = UInt32Array::from(builder.content_order());
+        let finish = run.reserve(builder.finish_bytes())?;
+        let problem = Problem::new(Data::Rows(builder.finish()?), plan, &question.common, question.spec.labels)?;
+        let selector = question.selector()?;
+        let streaming = selector.streaming().ok_or_else(|| Error::call("does not select in one pass"))?;
+        let pass = streaming.begin(&problem, plan, rows, run)?;
+        let mut passing = Self { call: Arc::clone(&call), problem, pass, _leases: [kept, finish] };
+        let failed = |error: datafusion::arrow::error::ArrowError| Error::data(error.to_string());
+        if let Some((batch, _)) = first.first() {
+            let schema = batch.schema();
+            let batch = concat_batches(&schema, first.iter().map(|(batch, _)| batch)).map_err(failed)?;
+            drop(first);
+            passing.push(&take_record_batch(&batch, &order).map_err(failed)?)?;
+        }
+        drop(copies);
+        Ok(passing)
+    }
+
+    fn push(&mut self, batch: &RecordBatch) -> Result<(), Error> {
+        let pass = &mut self.pass;
+        encode(&self.call, batch)?.hand_over(|rows, label, weights, features| pass.push(rows, label, weights, features))
+    }
+
+    fn finish(self) -> Result<Vec<ArrayRef>, Error> {
+        let ranking = self.pass.finish(&self.problem)?;
+        let question = &self.call.question;
+        let rows = answer::rows(&self.problem, &ranking, &question.common, &self.call.plan);
+        Ok(answer::columns(&rows, question.spec.name))
+    }
+}
+
+fn encode(call: &Call, batch: &RecordBatch) -> Result<Batch, Error> {
     let columns: Vec<ArrayRef> = call.columns.iter().map(|at| Arc::clone(batch.column(*at))).collect();
-    Batch::new(plan, &columns).map_err(|error| Error::data(error.strip_backtrace()))
+    Batch::new(&call.plan, &columns).map_err(|error| Error::data(error.strip_backtrace()))
 }

@@ -1,4 +1,3 @@
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,8 +7,9 @@ use pursuit_udfs::{
     Budget, Common, Data, Error, Options, Plan, Problem, Reads, Result, Rows, Run, Selector, Settings, Spec, Work,
 };
 
-use crate::answer;
-use crate::progress::Progress;
+use crate::lanes::{Lane, Threads};
+use crate::progress::{Active, Progress};
+use crate::{answer, panics};
 
 /// A selector or report with all its options: what remains to be known is the data.
 #[derive(Debug, Clone)]
@@ -61,31 +61,10 @@ impl Question {
         Ok(())
     }
 
-    /// The columns of the answer, from data that has been read.
-    pub(crate) async fn answer(
-        &self,
-        progress: Arc<Progress>,
-        budget: Option<Arc<dyn Budget>>,
-        data: impl FnOnce() -> Result<(Data, Option<Rows>, Plan)> + Send + 'static,
-    ) -> Result<Vec<ArrayRef>> {
-        let question = self.clone();
-        let work = move |run: &Run| {
-            // What is wrong with the whole table ends the query; what is wrong with one group is that group's answer.
-            let (data, held_out, plan) = data()?;
-            question.work(data, held_out, &plan, run).or_else(|error| question.refused(error))
-        };
-        self.run(progress, budget, work).await
-    }
-
-    /// Works on rayon, away from the runtime's threads. Dropping the future cancels the run.
-    pub(crate) async fn run(
-        &self,
-        progress: Arc<Progress>,
-        budget: Option<Arc<dyn Budget>>,
-        work: impl FnOnce(&Run) -> Result<Vec<ArrayRef>> + Send + 'static,
-    ) -> Result<Vec<ArrayRef>> {
+    /// Begins a run of this question, on threads of a lane unless the call has a number of its own.
+    pub(crate) fn start(&self, progress: &Arc<Progress>, budget: Option<Arc<dyn Budget>>, lane: Lane) -> Result<Running> {
         let cancelled = Arc::new(AtomicBool::new(false));
-        let _cancel = CancelOnDrop(Arc::clone(&cancelled));
+        let cancel = CancelOnDrop(Arc::clone(&cancelled));
         let name = self.spec.name;
         // The run only borrows this: when the query is dropped it is over for whoever watches, even if a step is being
         // finished in the background.
@@ -99,46 +78,61 @@ impl Question {
         if let Some(budget) = budget {
             run = run.with_budget(budget);
         }
-        let (sender, receiver) = tokio::sync::oneshot::channel();
-        let job = move || {
-            // A panic would end the process from a thread of rayon's; here it ends the query.
-            let result = catch_unwind(AssertUnwindSafe(|| work(&run)));
-            let _ = sender.send(result.unwrap_or_else(|_| Err(Error::data("internal error in the selector; please report it"))));
+        Ok(Running { run, threads: Threads::new(self.common.threads, lane)?, _cancel: cancel, _active: active })
+    }
+
+    /// The answer from data that has been read, as columns.
+    pub(crate) fn columns(&self, data: Data, held_out: Option<Rows>, plan: &Plan, run: &Run) -> Result<Vec<ArrayRef>> {
+        let report = match (self.spec.build)(&self.own)? {
+            Work::Report(report) => report,
+            _ => return Ok(answer::columns(&self.ranking(data, held_out, plan, run)?, self.spec.name)),
         };
-        match self.common.threads {
-            0 => rayon::spawn(job),
-            threads => {
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-                pool.map_err(|error| Error::limit(format!("cannot start {threads} threads: {error}")))?.spawn(job);
-            }
-        }
-        receiver.await.unwrap_or_else(|_| Err(Error::cancelled()))
+        let problem = Problem::new(data, plan, &self.common, self.spec.labels)?.with_held_out(held_out);
+        Ok(report.report(&problem, run)?.into_iter().map(answer::column).collect())
+    }
+
+    /// The answer of a selector, row by row. With `partition_by` a group that data cannot answer for says why, and the others still have
+    /// answers.
+    pub(crate) fn ranking(&self, data: Data, held_out: Option<Rows>, plan: &Plan, run: &Run) -> Result<Vec<answer::Row>> {
+        let ranking = || -> Result<_> {
+            let problem = Problem::new(data, plan, &self.common, self.spec.labels)?.with_held_out(held_out);
+            let ranking = self.selector()?.select(&problem, run)?;
+            Ok(answer::rows(&problem, &ranking, &self.common, plan))
+        };
+        ranking().or_else(|error| {
+            let is_about_data = error.kind() == pursuit_udfs::Kind::Data;
+            let is_group = is_about_data && !self.common.partition_by.is_empty();
+            if is_group { Ok(vec![answer::refused(error.to_string())]) } else { Err(error) }
+        })
     }
 
     pub(crate) fn selector(&self) -> Result<Arc<dyn Selector>> {
         self.spec.selector(&self.own)
     }
+}
 
-    fn work(&self, data: Data, held_out: Option<Rows>, plan: &Plan, run: &Run) -> Result<Vec<ArrayRef>> {
-        let problem = Problem::new(data, plan, &self.common, self.spec.labels)?.with_held_out(held_out);
-        Ok(match (self.spec.build)(&self.own)? {
-            Work::Select(selector) => {
-                let ranking = pursuit_udfs::answer(&*selector, &problem, run)?;
-                answer::columns(&answer::rows(&problem, &ranking, &self.common, plan), self.spec.name)
-            }
-            Work::Report(report) => report.report(&problem, run)?.into_iter().map(answer::column).collect(),
-            Work::Decide(_) => unreachable!("refused when the question was put"),
-        })
+/// A run of a question. Dropping it cancels what is still at work.
+pub(crate) struct Running {
+    run: Run,
+    threads: Threads,
+    _cancel: CancelOnDrop,
+    _active: Arc<Active>,
+}
+
+impl Running {
+    /// Works on threads of our own, away from the runtime's. A job must not wait for anything that is read.
+    pub(crate) async fn job<T: Send + 'static>(&self, work: impl FnOnce(&Run) -> Result<T> + Send + 'static) -> Result<T> {
+        let run = self.run.clone();
+        let work = move || {
+            run.check()?;
+            panics::caught(|| work(&run))
+        };
+        self.threads.run(work).await
     }
 
-    /// What a group's failure means: with `partition_by` the other groups still have answers.
-    fn refused(&self, error: Error) -> Result<Vec<ArrayRef>> {
-        let is_about_data = error.kind() == pursuit_udfs::Kind::Data;
-        if is_about_data && !self.common.partition_by.is_empty() && self.spec.is_selector() {
-            Ok(answer::columns(&[answer::refused(error.to_string())], self.spec.name))
-        } else {
-            Err(error)
-        }
+    /// For whoever needs memory outside of a job. It does not keep the run going.
+    pub(crate) fn run(&self) -> Run {
+        self.run.clone()
     }
 }
 

@@ -1,12 +1,13 @@
 //! `select_from`: the answer to a question from second moments alone.
 
 use std::hash::{Hash, Hasher};
+use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, StructArray};
 use datafusion::arrow::buffer::OffsetBuffer;
-use datafusion::arrow::compute::{cast, concat};
+use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{exec_err, plan_err};
 use datafusion::error::{DataFusionError, Result};
@@ -14,11 +15,13 @@ use datafusion::logical_expr::async_udf::{AsyncScalarUDF, AsyncScalarUDFImpl};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
-use pursuit_udfs::{Data, Moments, Reads, Settings, Spec};
+use pursuit_udfs::{Data, Error, Moments, Reads, Run, Settings, Spec};
+use rayon::prelude::*;
 
 use crate::answer;
 use crate::engine::Registry;
 use crate::error::named;
+use crate::lanes::Lane;
 use crate::progress::Progress;
 use crate::question::Question;
 
@@ -42,12 +45,38 @@ impl SelectFrom {
         AsyncScalarUDF::new(Arc::new(Self { signature, registry, progress })).into_scalar_udf()
     }
 
-    async fn select(&self, gram: &[u8], question: &Question, function: &str) -> Result<Vec<ArrayRef>> {
-        let moments = Moments::from_bytes(gram).map_err(|error| named("select_from", error))?;
-        let data = move || Ok((Data::Gram(moments.finish()), None, moments.plan().clone()));
-        question.answer(Arc::clone(&self.progress), None, data).await.map_err(|error| named(function, error))
+    /// The answers to one question from some of the grams, side by side; none where there is no gram.
+    async fn answers(&self, grams: &ArrayRef, rows: Range<usize>, question: &Arc<Question>) -> Result<Vec<Vec<answer::Row>>> {
+        let name = question.spec.name;
+        let ours = |error| named(name, error);
+        let running = question.start(&self.progress, None, Lane::Short).map_err(ours)?;
+        let mut answers = Vec::with_capacity(rows.len());
+        for piece in rows.clone().step_by(PIECE) {
+            let piece = piece..rows.end.min(piece + PIECE);
+            let (grams, question) = (Arc::clone(grams), Arc::clone(question));
+            let work = move |run: &Run| {
+                let grams = grams.as_binary::<i64>();
+                // They were mostly made by one call: what one says about the columns need not be read again for the others.
+                let first = piece.clone().find(|row| grams.is_valid(*row)).map(|row| Moments::from_bytes(grams.value(row)));
+                let Some(first) = first.transpose()? else { return Ok(vec![Vec::new(); piece.len()]) };
+                let answer = |row: usize| {
+                    run.check()?;
+                    if grams.is_null(row) {
+                        return Ok(Vec::new());
+                    }
+                    let moments = first.from_bytes_like(grams.value(row))?;
+                    question.ranking(Data::Gram(moments.finish()), None, moments.plan(), run)
+                };
+                piece.into_par_iter().map(answer).collect::<Result<Vec<_>, Error>>()
+            };
+            answers.extend(running.job(work).await.map_err(ours)?);
+        }
+        Ok(answers)
     }
 }
+
+/// Grams that are answered in one go. Others get their turn in between.
+const PIECE: usize = 256;
 
 impl PartialEq for SelectFrom {
     fn eq(&self, other: &Self) -> bool {
@@ -90,33 +119,30 @@ impl AsyncScalarUDFImpl for SelectFrom {
         let grams = cast(&arrays[0], &DataType::LargeBinary)?;
         let names = cast(&arrays[1], &DataType::Utf8)?;
         let options = arrays.get(2).map(|options| cast(options, &DataType::Utf8)).transpose()?;
-        let mut offsets = vec![0];
-        let mut parts: Vec<Vec<ArrayRef>> = Vec::new();
-        for row in 0..grams.len() {
-            let mut length = 0;
-            if grams.is_valid(row) {
-                let name = names.as_string::<i32>().value(row);
-                let spec = self.registry.find(name).ok_or_else(|| self.registry.unknown("select_from", name))?;
-                let text = options
-                    .as_ref()
-                    .filter(|options| options.is_valid(row))
-                    .map_or("{}", |options| options.as_string::<i32>().value(row));
-                let question = question(spec, text)?;
-                let ranking = self.select(grams.as_binary::<i64>().value(row), &question, question.spec.name).await?;
-                length = ranking[0].len();
-                parts.push(ranking);
+        // Neighbours with the same question share its run, and mostly that is all of them.
+        let text = |row: usize| {
+            let given = options.as_ref().filter(|options| options.is_valid(row));
+            given.map_or("{}", |options| options.as_string::<i32>().value(row))
+        };
+        let name = |row: usize| names.as_string::<i32>().value(row);
+        let (mut lengths, mut rows, mut method) = (Vec::with_capacity(grams.len()), Vec::new(), Vec::new());
+        let mut start = 0;
+        while start < grams.len() {
+            let is_other = |row: &usize| name(*row) != name(start) || text(*row) != text(start);
+            let end = (start + 1..grams.len()).find(is_other).unwrap_or(grams.len());
+            let spec = self.registry.find(name(start)).ok_or_else(|| self.registry.unknown("select_from", name(start)))?;
+            let question = Arc::new(question(spec, text(start))?);
+            for answer in self.answers(&grams, start..end, &question).await? {
+                lengths.push(answer.len());
+                method.extend(std::iter::repeat_n(question.spec.name, answer.len()));
+                rows.extend(answer);
             }
-            offsets.push(offsets[row] + length as i32);
+            start = end;
         }
-        if parts.is_empty() {
-            parts.push(answer::columns(&[], ""));
-        }
-        let columns = (0..answer::FIELDS.len())
-            .map(|at| Ok(concat(&parts.iter().map(|part| part[at].as_ref()).collect::<Vec<_>>())?))
-            .collect::<Result<Vec<_>>>()?;
+        let columns = answer::columns_of(&rows, &method);
         let rankings = StructArray::try_new(answer::FIELDS.clone(), columns, None)?;
         let item = Arc::new(Field::new_list_field(DataType::Struct(answer::FIELDS.clone()), true));
-        let list = ListArray::try_new(item, OffsetBuffer::new(offsets.into()), Arc::new(rankings), grams.nulls().cloned())?;
+        let list = ListArray::try_new(item, OffsetBuffer::from_lengths(lengths), Arc::new(rankings), grams.nulls().cloned())?;
         Ok(ColumnarValue::Array(Arc::new(list)))
     }
 }

@@ -16,7 +16,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use pursuit_udfs::Reads;
 
 use crate::call::Call;
-use crate::exec::SelectExec;
+use crate::exec::{Select, SelectExec};
 use crate::progress::Progress;
 
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl TableProvider for SelectTable {
             let rows = LogicalPlanBuilder::from(input.clone()).aggregate(Vec::<Expr>::new(), vec![count(lit(1))])?.build()?;
             inputs.push(state.create_physical_plan(&rows).await?);
         }
-        let select = Arc::new(SelectExec::new(call, inputs, Arc::clone(&self.schema), Arc::clone(&self.progress)));
+        let select = Arc::new(SelectExec::new(Select::new(call, Arc::clone(&self.schema), Arc::clone(&self.progress)), inputs));
         projected(select, projection)
     }
 }

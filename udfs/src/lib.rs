@@ -73,6 +73,7 @@ pub use kernels::tiles::Tiles;
 pub use reading::bins::{BINS_MAX, Binned, Bins, Codes};
 pub use reading::block::{Block, NO_LEVEL, Numbers};
 pub use reading::flags::Flags;
+pub use reading::groups::GroupedMoments;
 pub use reading::moments::{Gram, Moments};
 pub use reading::plan::{Class, Feature, LabelKind, LeftOut, Plan};
 pub use reading::problem::{Labels, Problem, Unit};

@@ -7,6 +7,7 @@ pub(crate) mod double;
 pub(crate) mod gemm;
 #[cfg(target_arch = "x86_64")]
 mod gemm_avx512;
+pub(crate) mod team;
 pub mod tiles;
 
 /// Scores this close, relative to the larger, are a tie; ties go to the lower index.

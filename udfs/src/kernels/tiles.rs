@@ -6,6 +6,8 @@
 
 use rayon::prelude::*;
 
+use crate::kernels::team::Team;
+
 /// Columns in a strip.
 pub(crate) const WIDTH: usize = 12;
 /// Rows packed at a time: two strips of them fit into a first-level cache, the strips of some 800 columns into a second-level one.
@@ -71,25 +73,30 @@ impl Tiles {
     /// Adds the products of the first `rows` packed rows. Every tile is summed by one thread in one order, so that the
     /// number of threads does not show.
     pub fn accumulate(&mut self, rows: usize) {
+        let is_shared = self.columns >= PARALLEL_COLUMNS && rayon::current_thread_index().is_some();
+        let mut columns = self.columns_of_tiles(rows);
+        if is_shared {
+            columns.into_par_iter().rev().for_each(|mut column| column.accumulate());
+        } else {
+            columns.iter_mut().for_each(ColumnOfTiles::accumulate);
+        }
+    }
+
+    /// The same for a thread that is none of the pool's: it does itself what no member of the team has begun.
+    pub(crate) fn accumulate_shared(&mut self, rows: usize, team: &Team) {
+        team.each(&mut self.columns_of_tiles(rows), |_, column| column.accumulate());
+    }
+
+    fn columns_of_tiles(&mut self, rows: usize) -> Vec<ColumnOfTiles<'_>> {
         let strips = self.columns.div_ceil(WIDTH);
         let (kernel, packed) = (kernel(), &self.packed[self.aligned..]);
-        let column_of_tiles = |(right, sums): (usize, &mut [f64])| {
-            let strip = |at: usize| &packed[at * ROWS * WIDTH..][..rows * WIDTH];
-            for (left, sums) in sums.as_chunks_mut::<TILE>().0.iter_mut().enumerate() {
-                kernel(strip(left), strip(right), sums);
-            }
-        };
         let mut rest = &mut self.sums[..];
-        let columns_of_tiles = (0..strips).map(|right| {
+        let column = |right: usize| {
             let (sums, after) = std::mem::take(&mut rest).split_at_mut((right + 1) * TILE);
             rest = after;
-            (right, sums)
-        });
-        if self.columns < PARALLEL_COLUMNS {
-            columns_of_tiles.for_each(column_of_tiles);
-        } else {
-            columns_of_tiles.collect::<Vec<_>>().into_par_iter().rev().for_each(column_of_tiles);
-        }
+            ColumnOfTiles { packed, rows, right, sums, kernel }
+        };
+        (0..strips).map(column).collect()
     }
 
     /// The sum for a pair of columns.
@@ -104,6 +111,24 @@ impl Tiles {
     pub fn bytes_for(columns: usize) -> usize {
         let strips = columns.div_ceil(WIDTH);
         (strips * ROWS * WIDTH + LINE + strips * (strips + 1) / 2 * TILE) * size_of::<f64>()
+    }
+}
+
+/// The tiles of a strip of columns with those before it.
+struct ColumnOfTiles<'a> {
+    packed: &'a [f64],
+    rows: usize,
+    right: usize,
+    sums: &'a mut [f64],
+    kernel: Kernel,
+}
+
+impl ColumnOfTiles<'_> {
+    fn accumulate(&mut self) {
+        let strip = |at: usize| &self.packed[at * ROWS * WIDTH..][..self.rows * WIDTH];
+        for (left, sums) in self.sums.as_chunks_mut::<TILE>().0.iter_mut().enumerate() {
+            (self.kernel)(strip(left), strip(self.right), sums);
+        }
     }
 }
 

@@ -2,9 +2,11 @@
 
 pub(crate) mod bins;
 pub(crate) mod block;
-pub(crate) mod intake;
 pub(crate) mod flags;
+pub(crate) mod groups;
+pub(crate) mod intake;
 pub(crate) mod moments;
+pub(crate) mod order;
 pub(crate) mod plan;
 pub(crate) mod problem;
 pub(crate) mod rows;

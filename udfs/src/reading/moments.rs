@@ -1,9 +1,8 @@
 use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use serde::{Deserialize, Serialize};
+use std::sync::{Arc, OnceLock};
 
 use crate::kernels::double::Double;
+use crate::kernels::team::Team;
 use crate::kernels::tiles::Tiles;
 use crate::reading::block::{Block, NO_LEVEL, Numbers, is_value};
 use crate::reading::plan::{Class, Plan};
@@ -30,7 +29,7 @@ use scratch::Scratch;
 /// sum, except of whole numbers, whose sums are exact.
 #[derive(Debug, Clone)]
 pub struct Moments {
-    plan: Arc<Plan>,
+    plan: Arc<Written>,
     columns: Vec<Column>,
     /// Moments about `origins`, the lower triangle row by row, so that a new column is a new row at the end.
     totals: Vec<Double>,
@@ -41,8 +40,11 @@ pub struct Moments {
     scratch: Scratch,
 }
 
+/// Columns from which on a batch is worth waking another thread for.
+const SHARED_COLUMNS: usize = 300;
+
 /// One column of the moments.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Column {
     One,
     Label,
@@ -63,6 +65,13 @@ struct Places {
     levels: Vec<BTreeMap<String, usize>>,
 }
 
+/// The plan, and how it is written, which many grams of one call share.
+#[derive(Debug)]
+struct Written {
+    plan: Arc<Plan>,
+    text: OnceLock<Vec<u8>>,
+}
+
 impl Moments {
     pub fn new(plan: impl Into<Arc<Plan>>) -> Self {
         let plan = plan.into();
@@ -72,16 +81,22 @@ impl Moments {
         columns.extend(numbers.map(|(feature, _)| Column::Number(feature)));
         let seen = Seen { missing: vec![0; plan.features.len()], ..Seen::default() };
         let counts_classes = plan.counts_classes();
-        Self::with_columns(plan, columns, seen, counts_classes)
+        Self::with_columns(Arc::new(Written { plan, text: OnceLock::new() }), columns, seen, counts_classes)
     }
 
-    fn with_columns(plan: Arc<Plan>, columns: Vec<Column>, seen: Seen, counts_classes: bool) -> Self {
-        let places = Places::of(&columns, plan.features.len(), counts_classes);
+    /// Nothing gathered yet, of the same columns.
+    pub(crate) fn fresh(&self) -> Self {
+        let empty = Self::new(Arc::clone(&self.plan.plan));
+        Self { plan: Arc::clone(&self.plan), ..empty }
+    }
+
+    fn with_columns(plan: Arc<Written>, columns: Vec<Column>, seen: Seen, counts_classes: bool) -> Self {
+        let places = Places::of(&columns, plan.plan.features.len(), counts_classes);
         Self { plan, columns, totals: Vec::new(), origins: Vec::new(), seen, places, scratch: Scratch::default() }
     }
 
     pub fn plan(&self) -> &Plan {
-        &self.plan
+        &self.plan.plan
     }
 
     pub fn seen(&self) -> &Seen {
@@ -95,16 +110,12 @@ impl Moments {
 
     /// Adds a run of rows: its label, its weights, and one block for each feature.
     pub fn update(&mut self, rows: usize, label: Block<'_>, weights: Option<&dyn Numbers>, features: &[Block<'_>]) -> Result<()> {
-        assert_eq!(features.len(), self.plan.features.len(), "one block for each feature of the plan");
+        assert_eq!(features.len(), self.plan().features.len(), "one block for each feature of the plan");
         self.make_room(self.columns.len())?;
-        let mut codes = Codes::new(features);
-        for start in (0..rows).step_by(Tiles::ROWS) {
-            let block = Tiles::ROWS.min(rows - start);
-            let scratch = &mut self.scratch;
-            scratch.intake.keep(&self.plan, start..start + block, label, weights, features, &mut self.seen)?;
-            scratch.prepare();
-            self.pack(start, block, label, features, &mut codes)?;
-            self.scratch.tiles.accumulate(self.scratch.intake.kept.len());
+        if self.columns.len() < SHARED_COLUMNS {
+            self.sum_up(rows, label, weights, features, None)?;
+        } else {
+            Team::gather(|team| self.sum_up(rows, label, weights, features, Some(team)))?;
         }
         self.fold();
         if self.scratch.classes_given_up {
@@ -115,9 +126,34 @@ impl Moments {
         Ok(())
     }
 
+    /// Packs the rows block by block, and adds up their products. A team helps: who reads is a thread of somebody else's, which must not wait
+    /// for a pool.
+    fn sum_up(
+        &mut self,
+        rows: usize,
+        label: Block<'_>,
+        weights: Option<&dyn Numbers>,
+        features: &[Block<'_>],
+        team: Option<&Team>,
+    ) -> Result<()> {
+        let mut codes = Codes::new(features);
+        for start in (0..rows).step_by(Tiles::ROWS) {
+            let block = Tiles::ROWS.min(rows - start);
+            let scratch = &mut self.scratch;
+            scratch.intake.keep(&self.plan.plan, start..start + block, label, weights, features, &mut self.seen)?;
+            scratch.prepare();
+            self.pack(start, block, label, features, &mut codes)?;
+            match team {
+                Some(team) => self.scratch.tiles.accumulate_shared(self.scratch.intake.kept.len(), team),
+                None => self.scratch.tiles.accumulate(self.scratch.intake.kept.len()),
+            }
+        }
+        Ok(())
+    }
+
     /// Adds what another pass over other rows has gathered.
     pub fn merge(&mut self, other: &Moments) -> Result<()> {
-        if self.plan != other.plan {
+        if !Arc::ptr_eq(&self.plan, &other.plan) && self.plan() != other.plan() {
             return Err(Error::call("grams of different columns, label or options cannot be merged"));
         }
         self.seen.add(&other.seen);
@@ -131,9 +167,9 @@ impl Moments {
                 column => Some(self.place(column.clone())?),
             });
         }
-        if self.places.classes.as_ref().is_some_and(|classes| classes.len() > self.plan.classes_max()) {
-            if !self.plan.keeps_number() {
-                return Err(self.plan.too_many_classes());
+        if self.places.classes.as_ref().is_some_and(|classes| classes.len() > self.plan().classes_max()) {
+            if !self.plan().keeps_number() {
+                return Err(self.plan().too_many_classes());
             }
             self.forget_classes();
             return self.merge_totals(other, &self.places_of(other));
@@ -211,9 +247,9 @@ impl Moments {
                     };
                     let column = self.place(Column::Class(class))?;
                     codes.label.insert(code, column);
-                    if self.places.classes.as_ref().is_some_and(|classes| classes.len() > self.plan.classes_max()) {
-                        if !self.plan.keeps_number() {
-                            return Err(self.plan.too_many_classes());
+                    if self.places.classes.as_ref().is_some_and(|classes| classes.len() > self.plan().classes_max()) {
+                        if !self.plan().keeps_number() {
+                            return Err(self.plan().too_many_classes());
                         }
                         self.scratch.classes_given_up = true;
                         return Ok(());
@@ -270,9 +306,9 @@ impl Moments {
         }
         let at = self.columns.len();
         if let Column::Level(feature, _) = &column
-            && self.places.levels[*feature].len() == self.plan.max_levels
+            && self.places.levels[*feature].len() == self.plan().max_levels
         {
-            return Err(self.plan.too_many_levels(*feature));
+            return Err(self.plan().too_many_levels(*feature));
         }
         self.make_room(at + 1)?;
         self.places.insert(&column, at);
@@ -289,10 +325,11 @@ impl Moments {
 
     fn reserve(&self, columns: usize) -> Result<()> {
         let bytes = triangle(columns) * size_of::<Double>() + Tiles::bytes_for(columns);
-        if self.plan.bytes_max > 0 && bytes > self.plan.bytes_max {
+        if self.plan().bytes_max > 0 && bytes > self.plan().bytes_max {
             return Err(Error::limit(format!(
                 "the second moments of {columns} columns need {} bytes and max_memory is {}; raise it, exclude columns, or set reads => 'rows'",
-                bytes, self.plan.bytes_max
+                bytes,
+                self.plan().bytes_max
             )));
         }
         Ok(())
@@ -341,7 +378,7 @@ impl Moments {
         }
         self.origins = kept.iter().filter_map(|i| self.origins.get(*i).copied()).collect();
         self.columns = kept.iter().map(|i| self.columns[*i].clone()).collect();
-        self.places = Places::of(&self.columns, self.plan.features.len(), false);
+        self.places = Places::of(&self.columns, self.plan().features.len(), false);
         self.scratch = Scratch::default();
     }
 }

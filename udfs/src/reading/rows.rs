@@ -5,11 +5,13 @@ use rayon::prelude::*;
 
 use crate::Result;
 use crate::reading::block::{Block, NO_LEVEL, Numbers, is_value};
-use crate::reading::intake::Intake;
 use crate::reading::flags::Flags;
+use crate::reading::intake::Intake;
 use crate::reading::moments::CONSTANT;
+use crate::reading::order::{self, Content};
 use crate::reading::plan::{Class, Plan};
 use crate::reading::table::{DesignColumn, Label, Seen};
+use crate::run::hash;
 use crate::settings::common::Nulls;
 
 /// Gathers rows as they come, column by column.
@@ -141,7 +143,12 @@ impl RowsBuilder {
         rows * (numbers * size_of::<f64>() + text * size_of::<u32>())
     }
 
-    /// Bytes that [`Self::finish`] will need on top: the levels spelled out, the label's columns, and the
+    /// Bytes of the rows that were gathered.
+    pub fn bytes(&self) -> usize {
+        Self::bytes_for(&self.plan, self.rows)
+    }
+
+    /// Bytes that [`Self::finish`] will need on top: the order of the rows, the levels spelled out, the label's columns, and the
     /// standardised copy that the arithmetic works on.
     pub fn finish_bytes(&self) -> usize {
         let columns: usize = self
@@ -154,7 +161,7 @@ impl RowsBuilder {
             .sum();
         // A label has a column for each class, and those are copied too.
         let labels = if self.plan.counts_classes() { 2 * self.plan.classes_max().min(self.label.names().max(33)) } else { 2 };
-        self.rows * (columns + labels + 2) * size_of::<f64>()
+        self.rows * (columns + labels + 2) * size_of::<f64>() + order::bytes_for(self.rows)
     }
 
     /// Refuses a text as soon as it has many more values than it may: names are kept too, and an id has millions.
@@ -187,6 +194,20 @@ impl RowsBuilder {
         }
     }
 
+    /// The rows that were gathered, all of them, in the order of their content.
+    pub fn content_order(&self) -> Vec<u32> {
+        let mut rows: Vec<usize> = (0..self.rows).collect();
+        self.by_content(&mut rows);
+        rows.into_iter().map(|row| row as u32).collect()
+    }
+
+    fn by_content(&self, rows: &mut [usize]) {
+        let features = self.plan.features.iter().map(|feature| feature.name.as_str()).zip(&self.features);
+        let columns = [(self.plan.label.as_str(), &self.label)].into_iter().chain(features);
+        let columns: Vec<(&str, Content<'_>)> = columns.map(|(name, raw)| (name, raw.content())).collect();
+        order::by_content(rows, &columns, &self.weights);
+    }
+
     pub fn finish(self) -> Result<Rows> {
         let rows = self.rows;
         self.finish_part(rows)
@@ -205,13 +226,14 @@ impl RowsBuilder {
     /// Finishes all rows; only the first `own` of them decide on means, and are counted in `seen`.
     fn finish_part(mut self, own: usize) -> Result<Rows> {
         let mut seen = Seen { missing: vec![0; self.features.len()], ..Seen::default() };
-        let kept = self.kept_rows(&mut seen)?;
+        let mut kept = self.kept_rows(&mut seen)?;
         let own = kept.partition_point(|row| *row < own);
-        if kept.len() < self.rows {
-            self.label.retain(&kept);
-            self.features.iter_mut().for_each(|raw| raw.retain(&kept));
-            retain(&mut self.weights, &kept);
-        }
+        let (mine, held_out) = kept.split_at_mut(own);
+        self.by_content(mine);
+        self.by_content(held_out);
+        self.label.retain(&kept);
+        self.features.par_iter_mut().for_each(|raw| raw.retain(&kept));
+        retain(&mut self.weights, &kept);
         seen.rows = own as u64;
         let (label, targets, labels) = self.finish_label(&seen)?;
         let weights = self.weights;
@@ -302,6 +324,17 @@ impl Raw {
                 codes.extend(new.iter().map(|code| map.get(*code as usize).copied().unwrap_or(NO_LEVEL)));
             }
             _ => unreachable!("the plan fixes whether a column is text"),
+        }
+    }
+
+    fn content(&self) -> Content<'_> {
+        match self {
+            Raw::Numbers(values) => Content::Numbers(values),
+            Raw::Levels { codes, names } => {
+                let mut hashes = vec![0; names.len()];
+                names.iter().for_each(|(name, code)| hashes[*code as usize] = hash(name));
+                Content::Levels(codes, hashes)
+            }
         }
     }
 
@@ -437,6 +470,7 @@ fn centre(column: &mut [f64], own: usize, weights: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::Rows;
     use crate::testing::Table;
 
     #[test]
@@ -451,12 +485,33 @@ mod tests {
     fn held_out_rows_are_measured_against_ones_own() {
         let table = Table::new().numbers("x", &[1.0, 3.0, f64::NAN, 10.0, f64::NAN]).text("t", &["a", "b", "a", "c", "a"]);
         let (own, other) = table.split_rows(&[0.0, 1.0, 2.0, 3.0, 4.0], 3);
-        assert_eq!(own.columns[0], [-1.0, 1.0, 0.0]);
-        assert_eq!(other.columns[0], [8.0, 0.0]);
+        // By their labels, because rows are in an order of their own.
+        let column = |rows: &Rows, at: usize| {
+            let mut values: Vec<(f64, f64)> = rows.targets.iter().copied().zip(rows.columns[at].iter().copied()).collect();
+            values.sort_by(|a, b| a.0.total_cmp(&b.0));
+            values
+        };
+        assert_eq!(column(&own, 0), [(0.0, -1.0), (1.0, 1.0), (2.0, 0.0)]);
+        assert_eq!(column(&other, 0), [(3.0, 8.0), (4.0, 0.0)]);
         assert_eq!((own.columns.len(), own.seen.missing[0]), (4, 1), "x, a, b, and c, which is constant here");
         assert_eq!(own.columns[3], [0.0; 3]);
-        assert_eq!((own.targets.as_slice(), other.targets.as_slice()), (&[0.0, 1.0, 2.0][..], &[3.0, 4.0][..]));
         let mean = 2.0 / 3.0;
-        assert!((other.columns[1][0] + mean).abs() < 1e-15 && (other.columns[1][1] - (1.0 - mean)).abs() < 1e-15);
+        let a = column(&other, 1);
+        assert!((a[0].1 + mean).abs() < 1e-15 && (a[1].1 - (1.0 - mean)).abs() < 1e-15);
+    }
+
+    /// However the rows are cut and ordered, the same comes out, to the bit.
+    #[test]
+    fn the_order_of_the_input_does_not_show() {
+        let table = Table::random(500, 3, 8);
+        let label = table.column(1).to_vec();
+        let rows = |table: &Table, label: &[f64]| table.problem_of_rows(label).rows().clone();
+        let reversed = |values: &[f64]| -> Vec<f64> { values.iter().rev().copied().collect() };
+        let mut other = Table::new();
+        for at in 0..3 {
+            other = other.numbers(&table.plan().features[at].name, &reversed(table.column(at)));
+        }
+        let (one, two) = (rows(&table, &label), rows(&other, &reversed(&label)));
+        assert_eq!((one.columns, one.targets, one.labels), (two.columns, two.targets, two.labels));
     }
 }

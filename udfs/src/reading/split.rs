@@ -81,7 +81,7 @@ mod tests {
         let rows = rows(&classes);
         let split = Split::fraction(&rows, 0.2, &Run::new(3));
         assert_eq!((split.train.len(), split.valid.len()), (80, 20));
-        assert_eq!(split.valid.iter().filter(|row| **row >= 90).count(), 2);
+        assert_eq!(split.valid.iter().filter(|row| rows.targets[**row] == 1.0).count(), 2);
         let mut all = [split.train, split.valid].concat();
         all.sort_unstable();
         assert_eq!(all, (0..100).collect::<Vec<_>>());

@@ -3,7 +3,6 @@ mod backward;
 mod forward;
 mod linear;
 mod one_pass;
-mod pipeline;
 
 use crate::network::training::Training;
 use crate::neural::workbench;

@@ -1,39 +1,33 @@
-//! The moments as bytes.
+//! Moments as bytes, to be stored, sent and merged later: the plan as text, which grams of one call share, and the rest as numbers.
 
-use serde::{Deserialize, Serialize};
+use std::sync::{Arc, OnceLock};
 
-use super::{Column, Moments, triangle};
+use super::{Column, Moments, Written, triangle};
 use crate::kernels::double::Double;
-use crate::reading::plan::Plan;
+use crate::reading::plan::{Class, Plan};
 use crate::reading::table::Seen;
 use crate::{Error, Result};
 
-const MAGIC: &[u8; 8] = b"pursuit1";
-
-#[derive(Serialize, Deserialize)]
-struct Header {
-    plan: Plan,
-    columns: Vec<Column>,
-    origins: Vec<Option<f64>>,
-    seen: Seen,
-    counts_classes: bool,
-}
+const MAGIC: &[u8; 8] = b"pursuit2";
 
 impl Moments {
-    /// The moments as bytes, to be stored, sent and merged later.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let header = Header {
-            plan: Plan::clone(&self.plan),
-            columns: self.columns.clone(),
-            origins: self.origins.clone(),
-            seen: self.seen.clone(),
-            counts_classes: self.places.classes.is_some(),
-        };
-        let header = serde_json::to_vec(&header).expect("a header of numbers and names is valid JSON");
-        let mut bytes = Vec::with_capacity(16 + header.len() + self.totals.len() * size_of::<Double>());
+        let text = self.plan.text();
+        let mut bytes =
+            Vec::with_capacity(64 + text.len() + 16 * (self.columns.len() + self.totals.len()) + 8 * self.seen.missing.len());
         bytes.extend_from_slice(MAGIC);
-        bytes.extend_from_slice(&(header.len() as u64).to_le_bytes());
-        bytes.extend_from_slice(&header);
+        write_bytes(&mut bytes, text);
+        bytes.push(u8::from(self.places.classes.is_some()));
+        write_size(&mut bytes, self.columns.len());
+        self.columns.iter().for_each(|column| write_column(&mut bytes, column));
+        write_size(&mut bytes, self.origins.len());
+        for origin in &self.origins {
+            bytes.push(u8::from(origin.is_some()));
+            bytes.extend_from_slice(&origin.unwrap_or(0.0).to_le_bytes());
+        }
+        let seen = &self.seen;
+        let counts = [seen.rows, seen.rows_without_label, seen.rows_without_weight, seen.rows_with_null];
+        counts.iter().chain(&seen.missing).for_each(|count| bytes.extend_from_slice(&count.to_le_bytes()));
         for total in &self.totals {
             bytes.extend_from_slice(&total.high.to_le_bytes());
             bytes.extend_from_slice(&total.low.to_le_bytes());
@@ -42,36 +36,144 @@ impl Moments {
     }
 
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        Self::parse(bytes)
-            .ok_or_else(|| Error::call("this value is not a gram, or of another version; make it again with gram(…)"))
+        Self::parse(bytes, None).ok_or_else(not_a_gram)
     }
 
-    fn parse(bytes: &[u8]) -> Option<Self> {
-        let rest = bytes.strip_prefix(MAGIC)?;
-        let (length, rest) = rest.split_first_chunk::<8>()?;
-        let (header, numbers) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
-        let header: Header = serde_json::from_slice(header).ok()?;
-        let features = header.plan.features.len();
+    /// The same, and quicker where the bytes are of the same call as this one.
+    pub fn from_bytes_like(&self, bytes: &[u8]) -> Result<Self> {
+        Self::parse(bytes, Some(&self.plan)).ok_or_else(not_a_gram)
+    }
+
+    fn parse(bytes: &[u8], like: Option<&Arc<Written>>) -> Option<Self> {
+        let mut rest = bytes.strip_prefix(MAGIC)?;
+        let text = read_bytes(&mut rest)?;
+        let plan = match like.filter(|like| like.text() == text) {
+            Some(like) => Arc::clone(like),
+            None => {
+                let plan: Plan = serde_json::from_slice(text).ok()?;
+                Arc::new(Written { plan: Arc::new(plan), text: OnceLock::from(text.to_vec()) })
+            }
+        };
+        let counts_classes = read_flag(&mut rest)?;
+        // No more of anything than there are bytes, or a wrong number would take all memory.
+        let columns = read_size(&mut rest).filter(|columns| *columns <= rest.len())?;
+        let columns = (0..columns).map(|_| read_column(&mut rest)).collect::<Option<Vec<_>>>()?;
+        let origins = read_size(&mut rest).filter(|origins| *origins <= columns.len())?;
+        let origin = |rest: &mut &[u8]| Some((read_flag(rest)?, f64::from_bits(read_u64(rest)?)));
+        let origins =
+            (0..origins).map(|_| origin(&mut rest).map(|(is_known, at)| is_known.then_some(at))).collect::<Option<Vec<_>>>()?;
+        let features = plan.plan.features.len();
+        let mut count = || read_u64(&mut rest);
+        let (rows, rows_without_label, rows_without_weight, rows_with_null) = (count()?, count()?, count()?, count()?);
+        let missing = (0..features).map(|_| count()).collect::<Option<Vec<_>>>()?;
+        let seen = Seen { rows, rows_without_label, rows_without_weight, rows_with_null, missing };
         let in_range = |column: &Column| match column {
             Column::Number(feature) | Column::Null(feature) | Column::Level(feature, _) => *feature < features,
             _ => true,
         };
-        if header.columns.first() != Some(&Column::One)
-            || !header.columns.iter().all(in_range)
-            || header.seen.missing.len() != features
-            || header.origins.len() > header.columns.len()
-            || header.plan.keeps_number() != header.columns.contains(&Column::Label)
+        if columns.first() != Some(&Column::One)
+            || !columns.iter().all(in_range)
+            || plan.plan.keeps_number() != columns.contains(&Column::Label)
         {
             return None;
         }
-        let mut moments = Self::with_columns(header.plan.into(), header.columns, header.seen, header.counts_classes);
-        moments.origins = header.origins;
-        let (numbers, rest) = numbers.as_chunks::<8>();
-        moments.totals = numbers
-            .chunks_exact(2)
-            .map(|pair| Double { high: f64::from_le_bytes(pair[0]), low: f64::from_le_bytes(pair[1]) })
-            .collect();
+        let mut moments = Self::with_columns(plan, columns, seen, counts_classes);
+        moments.origins = origins;
+        let (numbers, rest) = rest.as_chunks::<16>();
+        let total = |pair: &[u8; 16]| {
+            let (high, low) = pair.split_at(8);
+            let number = |bytes: &[u8]| f64::from_le_bytes(bytes.try_into().expect("half of sixteen bytes"));
+            Double { high: number(high), low: number(low) }
+        };
+        moments.totals = numbers.iter().map(total).collect();
         let complete = moments.totals.is_empty() || moments.totals.len() == triangle(moments.columns.len());
-        (rest.is_empty() && numbers.len().is_multiple_of(2) && complete).then_some(moments)
+        (rest.is_empty() && complete).then_some(moments)
     }
+}
+
+impl Written {
+    fn text(&self) -> &[u8] {
+        self.text.get_or_init(|| serde_json::to_vec(&*self.plan).expect("a plan of numbers and names is valid JSON"))
+    }
+}
+
+fn not_a_gram() -> Error {
+    Error::call("this value is not a gram, or of another version; make it again with gram(…)")
+}
+
+fn write_size(bytes: &mut Vec<u8>, size: usize) {
+    bytes.extend_from_slice(&(size as u64).to_le_bytes());
+}
+
+fn write_bytes(bytes: &mut Vec<u8>, text: &[u8]) {
+    write_size(bytes, text.len());
+    bytes.extend_from_slice(text);
+}
+
+/// What a column is, and of what.
+fn write_column(bytes: &mut Vec<u8>, column: &Column) {
+    match column {
+        Column::One => bytes.push(0),
+        Column::Label => bytes.push(1),
+        Column::Class(Class::Whole(value)) => {
+            bytes.push(2);
+            bytes.extend_from_slice(&value.to_le_bytes());
+        }
+        Column::Class(Class::Text(text)) => {
+            bytes.push(3);
+            write_bytes(bytes, text.as_bytes());
+        }
+        Column::Number(feature) => {
+            bytes.push(4);
+            write_size(bytes, *feature);
+        }
+        Column::Null(feature) => {
+            bytes.push(5);
+            write_size(bytes, *feature);
+        }
+        Column::Level(feature, level) => {
+            bytes.push(6);
+            write_size(bytes, *feature);
+            write_bytes(bytes, level.as_bytes());
+        }
+    }
+}
+
+fn read_column(rest: &mut &[u8]) -> Option<Column> {
+    let text = |rest: &mut &[u8]| String::from_utf8(read_bytes(rest)?.to_vec()).ok();
+    let (kind, after) = rest.split_first()?;
+    *rest = after;
+    Some(match kind {
+        0 => Column::One,
+        1 => Column::Label,
+        2 => Column::Class(Class::Whole(read_u64(rest)? as i64)),
+        3 => Column::Class(Class::Text(text(rest)?)),
+        4 => Column::Number(read_size(rest)?),
+        5 => Column::Null(read_size(rest)?),
+        6 => Column::Level(read_size(rest)?, text(rest)?),
+        _ => return None,
+    })
+}
+
+fn read_u64(rest: &mut &[u8]) -> Option<u64> {
+    let (number, after) = rest.split_first_chunk::<8>()?;
+    *rest = after;
+    Some(u64::from_le_bytes(*number))
+}
+
+fn read_size(rest: &mut &[u8]) -> Option<usize> {
+    usize::try_from(read_u64(rest)?).ok()
+}
+
+fn read_flag(rest: &mut &[u8]) -> Option<bool> {
+    let (flag, after) = rest.split_first()?;
+    *rest = after;
+    (*flag < 2).then_some(*flag == 1)
+}
+
+fn read_bytes<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = read_size(rest)?;
+    let (bytes, after) = rest.split_at_checked(length)?;
+    *rest = after;
+    Some(bytes)
 }

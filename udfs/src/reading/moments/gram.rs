@@ -52,7 +52,7 @@ impl Moments {
             filled.push(Filled { column, null: null.map(|null| (null, mean)) });
             design.push(DesignColumn { feature, is_number });
         };
-        for feature in 0..self.plan.features.len() {
+        for feature in 0..self.plan().features.len() {
             let null = self.places.null[feature];
             if let Some(column) = self.places.number[feature] {
                 add(column, null, feature, true);
@@ -60,11 +60,11 @@ impl Moments {
             for column in self.places.levels[feature].values() {
                 add(*column, null, feature, false);
             }
-            if let (Nulls::Indicator, Some(null)) = (self.plan.nulls, null) {
+            if let (Nulls::Indicator, Some(null)) = (self.plan().nulls, null) {
                 add(null, None, feature, false);
             }
         }
-        let label = self.plan.decide(self.places.classes.as_ref(), self.seen.rows);
+        let label = self.plan().decide(self.places.classes.as_ref(), self.seen.rows);
         let label_columns: Vec<usize> = match (&label, &self.places.classes) {
             (Label::Classes(_), Some(classes)) => classes.values().copied().collect(),
             _ => self.places.label.into_iter().collect(),

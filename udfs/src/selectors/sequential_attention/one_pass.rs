@@ -8,7 +8,6 @@ mod feed;
 
 use super::SequentialAttention;
 use super::attention::Attention;
-use super::pipeline::{Pipeline, Worker};
 use crate::network::batch::Batch;
 use crate::network::mlp::{Gate, Mlp};
 use crate::network::samples::{Inputs, Samples};
@@ -29,7 +28,7 @@ const BATCH_MAX: usize = 256;
 /// The rows that come in, and the network that learns from those that came before.
 pub(super) struct OnePass {
     feed: Feed,
-    learner: Pipeline<Learner>,
+    learner: Learner,
 }
 
 /// Rows to learn from in one step, and how many steps there will be in all as far as could be told when they left.
@@ -112,12 +111,15 @@ impl OnePass {
             loss: f64::NAN,
             run: run.clone(),
         };
-        Ok(Self { feed, learner: Pipeline::new(learner) })
+        Ok(Self { feed, learner })
     }
 }
 
-impl Worker for Learner {
-    type Piece = Portion;
+impl Learner {
+    /// One step on each batch.
+    fn learn(&mut self, portions: &[Portion]) -> Result<()> {
+        portions.iter().try_for_each(|portion| self.work(portion))
+    }
 
     /// One step on the rows of a batch.
     fn work(&mut self, portion: &Portion) -> Result<()> {
@@ -136,9 +138,7 @@ impl Worker for Learner {
         self.step += 1;
         if self.step >= self.end(portion.steps) && self.round <= self.rounds { self.end_round() } else { Ok(()) }
     }
-}
 
-impl Learner {
     /// The step with which the round ends, if there will be so many steps in all. Rows that do not count show only as they come, so that the
     /// rounds that are left share the steps that are left anew whenever the total changes.
     fn end(&mut self, steps: usize) -> usize {
@@ -177,16 +177,20 @@ impl Learner {
 
 impl Pass for OnePass {
     fn push(&mut self, rows: usize, label: Block<'_>, weights: Option<&dyn Numbers>, features: &[Block<'_>]) -> Result<()> {
-        self.feed.push(rows, label, weights, features, &self.learner)
+        let Self { feed, learner } = self;
+        // What the last push has brought is learnt from while this one is encoded. Neither waits for anything else.
+        let portions = feed.take_ready();
+        let (pushed, learnt) = rayon::join(|| feed.push(rows, label, weights, features), || learner.learn(&portions));
+        pushed?;
+        learnt?;
+        feed.give_back(portions);
+        Ok(())
     }
 
     fn finish(self: Box<Self>, problem: &Problem) -> Result<Ranking> {
-        let Self { mut feed, learner } = *self;
-        let learner = learner.finish()?;
-        let wanted = learner.steps_wanted();
-        let learner = Pipeline::new(learner);
-        feed.empty(wanted, &learner)?;
-        let learner = learner.finish()?;
+        let Self { mut feed, mut learner } = *self;
+        learner.learn(&feed.take_ready())?;
+        feed.empty(&mut learner)?;
         workbench::explain_order(problem, &learner.candidates, &learner.order, &learner.run)
     }
 }

@@ -6,7 +6,6 @@ use crate::kernels::aligned::Aligned;
 use crate::kernels::gemm::{LANES, prefetch};
 use crate::network::samples::{Samples, stride_for};
 use crate::reading::intake::Intake;
-use crate::selectors::sequential_attention::pipeline::{Pipeline, WAITING};
 use crate::{Block, Lease, Numbers, Plan, Random, Result, Rows, Run, Seen};
 
 /// Rows turned over at a time, [`LANES`] columns of them: what is being turned stays in cache, and a row gets them in one piece.
@@ -15,8 +14,10 @@ const BAND: usize = 256;
 const AHEAD: usize = 8;
 /// Rows that change places together.
 const MOVES: usize = 1024;
-/// Batches that are handed on together.
+/// Batches that are learnt from together at the end.
 const TOGETHER: usize = 16;
+/// Rows that are pushed at a time: while so many are encoded, those before them are learnt from.
+const PUSHED_ROWS: usize = 8192;
 
 /// Rows on their way to the network.
 pub(super) struct Feed {
@@ -50,8 +51,9 @@ impl Feed {
         let capacity = repeats.rows(rows);
         let (columns, stride) = (encoder.columns.len(), stride_for(encoder.columns.len()));
         let space = |rows: usize| Samples { columns, stride, values: Aligned::zeros(rows * stride), ..Samples::default() };
-        // The buffer, the batches under way, and a band of rows.
-        let memory = run.reserve(4 * (stride + 1) * (capacity + (TOGETHER + WAITING + 2) * batch_rows + BAND))?;
+        // The buffer, the batches of two pushes (those that are made and those that are learnt from), and a band of rows.
+        let pushed = PUSHED_ROWS * capacity.div_ceil(rows.rows().max(1)) + TOGETHER * batch_rows;
+        let memory = run.reserve(4 * (stride + 1) * (capacity + 2 * pushed + BAND))?;
         Ok(Self {
             encoder,
             plan: plan.clone(),
@@ -72,14 +74,13 @@ impl Feed {
         })
     }
 
-    /// Takes in rows, and hands on those that leave.
+    /// Takes in rows; those that leave are ready.
     pub(super) fn push(
         &mut self,
         rows: usize,
         label: Block<'_>,
         weights: Option<&dyn Numbers>,
         features: &[Block<'_>],
-        learner: &Pipeline<Learner>,
     ) -> Result<()> {
         let stride = self.buffer.stride;
         let maps = self.encoder.maps(&label, features);
@@ -109,15 +110,15 @@ impl Feed {
                     }
                 }
             }
-            self.shuffle_in(band, &targets, learner)?;
+            self.shuffle_in(band, &targets);
             self.read += count as u64;
         }
-        self.hand_over(learner)
+        Ok(())
     }
 
     /// Puts the rows that count into the buffer, each as often as its weight says: while it is not full as they come, and then in the places of others,
     /// which leave.
-    fn shuffle_in(&mut self, band: &[f32], targets: &[f32], learner: &Pipeline<Learner>) -> Result<()> {
+    fn shuffle_in(&mut self, band: &[f32], targets: &[f32]) {
         let stride = self.buffer.stride;
         let intake = std::mem::take(&mut self.intake);
         let mut moves: Vec<(usize, usize)> = Vec::with_capacity(MOVES);
@@ -130,17 +131,17 @@ impl Feed {
                 }
                 moves.push((*row, self.random.below(self.capacity)));
                 if moves.len() == MOVES {
-                    self.replace(&moves, band, targets, learner)?;
+                    self.replace(&moves, band, targets);
                     moves.clear();
                 }
             }
         }
         self.intake = intake;
-        self.replace(&moves, band, targets, learner)
+        self.replace(&moves, band, targets);
     }
 
     /// Puts rows of the band into places of the buffer; those that were there leave.
-    fn replace(&mut self, moves: &[(usize, usize)], band: &[f32], targets: &[f32], learner: &Pipeline<Learner>) -> Result<()> {
+    fn replace(&mut self, moves: &[(usize, usize)], band: &[f32], targets: &[f32]) {
         let stride = self.buffer.stride;
         for (at, (row, place)) in moves.iter().enumerate() {
             // The buffer is larger than a cache, and its places come in no order.
@@ -157,12 +158,8 @@ impl Feed {
                 // As many as came of those read so far are to be expected of the rest.
                 let read = self.read + *row as u64 + 1;
                 self.end_batch((u128::from(self.taken) * u128::from(self.total.max(read)) / u128::from(read)) as u64);
-                if self.ready.len() >= TOGETHER {
-                    self.hand_over(learner)?;
-                }
             }
         }
-        Ok(())
     }
 
     /// Ends a batch of what will be `rows` rows in all.
@@ -174,16 +171,30 @@ impl Feed {
         self.ready.push(Portion { samples: std::mem::replace(&mut self.batch, next), steps });
     }
 
-    fn hand_over(&mut self, learner: &Pipeline<Learner>) -> Result<()> {
-        for mut done in learner.push(self.ready.drain(..))? {
+    /// The batches that the network has not seen yet.
+    pub(super) fn take_ready(&mut self) -> Vec<Portion> {
+        std::mem::take(&mut self.ready)
+    }
+
+    /// Batches that were learnt from are space for others.
+    pub(super) fn give_back(&mut self, portions: Vec<Portion>) {
+        for mut done in portions {
             done.samples.targets.clear();
             self.spare.push(done.samples);
         }
+    }
+
+    fn hand_over(&mut self, learner: &mut Learner) -> Result<()> {
+        let portions = self.take_ready();
+        learner.learn(&portions)?;
+        self.give_back(portions);
         Ok(())
     }
 
-    /// Lets all that wait leave, in random order. If these are fewer than `steps` batches they go through the network again, in another order.
-    pub(super) fn empty(&mut self, steps: usize, learner: &Pipeline<Learner>) -> Result<()> {
+    /// Lets all that wait leave, in random order. If these are too few for the rounds that are left they go through the
+    /// network again, in another order.
+    pub(super) fn empty(&mut self, learner: &mut Learner) -> Result<()> {
+        let steps = learner.steps_wanted();
         let mut waiting: Vec<usize> = (0..self.buffer.rows()).collect();
         let missing = (steps * self.batch_rows).saturating_sub(self.batch.rows());
         let passes = missing.div_ceil(waiting.len().max(1)).max(1);

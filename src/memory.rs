@@ -1,0 +1,74 @@
+//! Memory that a selection takes, asked for from DataFusion's pool.
+
+use std::sync::Arc;
+
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, Gauge, MetricBuilder};
+use pursuit_udfs::{Budget, Error, Reads};
+
+use crate::call::Call;
+use crate::error::named;
+
+/// Memory that is asked for before it is used.
+pub(crate) struct Memory {
+    call: Arc<Call>,
+    reservation: MemoryReservation,
+    peak: Gauge,
+}
+
+impl Budget for Memory {
+    fn grow(&self, bytes: usize) -> pursuit_udfs::Result<()> {
+        self.ask(bytes)
+    }
+
+    fn shrink(&self, bytes: usize) {
+        self.reservation.shrink(bytes);
+    }
+}
+
+impl Memory {
+    pub(crate) fn new(call: Arc<Call>, context: &TaskContext, metrics: &ExecutionPlanMetricsSet) -> Self {
+        let consumer = MemoryConsumer::new(format!("SelectExec[{}]", call.question.spec.name));
+        let peak = MetricBuilder::new(metrics).gauge("peak_memory", 0);
+        Self { call, reservation: consumer.register(context.memory_pool()), peak }
+    }
+
+    /// For those who read rows.
+    pub(crate) fn grow(&self, bytes: usize) -> Result<()> {
+        self.ask(bytes).map_err(|error| named(self.call.question.spec.name, error))
+    }
+
+    fn ask(&self, bytes: usize) -> pursuit_udfs::Result<()> {
+        let max = self.call.plan.bytes_max;
+        let granted = if max > 0 && self.reservation.size() + bytes > max {
+            Err(format!("max_memory is {max} bytes"))
+        } else {
+            self.reservation.try_grow(bytes).map_err(|error| cause(&error))
+        };
+        self.peak.set_max(self.reservation.size());
+        granted.map_err(|why| {
+            let question = &self.call.question;
+            let instead = match question.reads {
+                Reads::Moments => ", or set reads => 'moments'",
+                Reads::Pass(_) => ", or lower shuffle_buffer",
+                Reads::Rows if question.spec.all_options().iter().any(|option| option.name == "passes") => {
+                    ", or set passes => 'one'"
+                }
+                Reads::Rows => "",
+            };
+            let features = self.call.plan.features.len();
+            Error::limit(format!(
+                "the rows of {features} features do not fit into memory; exclude columns, raise the limit{instead} ({why})"
+            ))
+        })
+    }
+}
+
+/// The line of a pool's message that says what failed; the others list who else has memory.
+fn cause(error: &DataFusionError) -> String {
+    let text = error.strip_backtrace();
+    let line = text.lines().find(|line| line.contains("Failed to allocate")).or(text.lines().next());
+    line.unwrap_or_default().trim_start_matches("Error: ").trim_end_matches('.').to_string()
+}
