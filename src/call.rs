@@ -8,7 +8,7 @@ use datafusion::common::DFSchema;
 use datafusion::logical_expr::LogicalPlan;
 use pursuit_udfs::options::Bytes;
 use pursuit_udfs::{
-    Count, Error, Feature, LabelKind, LeftOut, Plan, Reading, Reads, Result, Settings, Spec, Task, did_you_mean, name_list,
+    Count, Error, Feature, LabelKind, LeftOut, Plan, Reading, Reads, Result, Settings, Spec, Task, did_you_mean, name_list, shown,
 };
 
 use crate::columns::{ColumnKind, kind};
@@ -222,15 +222,17 @@ impl Input<'_> {
             return Ok(at);
         }
         let hint = did_you_mean(name, &names);
-        let place = self.table.map_or("the subquery".to_string(), |table| format!("`{table}`"));
+        let place = self.table.map_or("the subquery".to_string(), |table| format!("`{}`", shown(table)));
         let of = option.map_or(String::new(), |option| format!(" for `{option}`"));
-        Err(Error::call(format!("no column `{name}`{of} in {place}{hint} columns are {}", name_list(&names))))
+        Err(Error::call(format!("no column `{}`{of} in {place}{hint} columns are {}", shown(name), name_list(&names))))
     }
 
     fn has_unique_names(&self) -> Result<()> {
         let mut seen = BTreeSet::new();
         match self.names().into_iter().find(|name| !seen.insert(*name)) {
-            Some(name) => Err(Error::call(format!("two columns are named `{name}`; rename one with AS, or leave it out"))),
+            Some(name) => {
+                Err(Error::call(format!("two columns are named `{}`; rename one with AS, or leave it out", shown(name))))
+            }
             None => Ok(()),
         }
     }
@@ -256,7 +258,8 @@ fn candidates(input: &Input<'_>, reserved: &BTreeSet<usize>, question: &Question
             if !names.iter().any(|name| matches(pattern, name)) {
                 let hint = did_you_mean(pattern, &names);
                 return Err(Error::call(format!(
-                    "`{option}` matches no column: `{pattern}`{hint} columns are {}",
+                    "`{option}` matches no column: `{}`{hint} columns are {}",
+                    shown(pattern),
                     name_list(&names)
                 )));
             }

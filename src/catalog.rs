@@ -27,7 +27,8 @@ impl SelectorsFunction {
 impl TableFunctionImpl for SelectorsFunction {
     fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
         if !args.exprs().is_empty() {
-            return plan_err!("selectors: takes no arguments; selector_options('omp') lists the options of one");
+            let example = self.registry.example();
+            return plan_err!("selectors: takes no arguments; selector_options('{example}') lists the options of one");
         }
         let specs: Vec<&Arc<Spec>> = self.registry.specs.iter().filter(|spec| spec.is_selector()).collect();
         let labels = |labels| match labels {
@@ -72,7 +73,9 @@ impl TableFunctionImpl for SelectorOptionsFunction {
             [Expr::Column(column)] => Some(column.name.as_str()),
             _ => None,
         };
-        let Some(name) = name else { return plan_err!("selector_options: write selector_options('omp')") };
+        let Some(name) = name else {
+            return plan_err!("selector_options: write selector_options('{}')", self.registry.example());
+        };
         let spec = self.registry.find(name).ok_or_else(|| self.registry.unknown("selector_options", name))?;
         let common = Common::specs();
         let scope = |option: &OptionSpec| if common.iter().any(|other| other.name == option.name) { "common" } else { "own" };

@@ -5,7 +5,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{LogicalPlanBuilder, lit, scalar_subquery};
 use datafusion::prelude::DataFrame;
 use datafusion::scalar::ScalarValue;
-use pursuit_udfs::Value;
+use pursuit_udfs::{Value, shown};
 use std::sync::Arc;
 
 /// Selection on a [`DataFrame`].
@@ -37,7 +37,8 @@ impl SelectFeatures for DataFrame {
         let (state, plan) = self.into_parts();
         let function = state.table_functions().get(selector);
         let function = function.ok_or_else(|| {
-            plan_datafusion_err!("{selector}: no such selector; was Engine::default().register(&ctx) called on this session?")
+            let name = shown(selector);
+            plan_datafusion_err!("{name}: no such selector; was pursuit::register(&ctx) called on this session?")
         })?;
         let arguments = [scalar_subquery(Arc::new(plan)), lit(label), lit(ScalarValue::Null), lit(options.to_string())];
         let provider = function.create_table_provider_with_args(TableFunctionArgs::new(&arguments, &state))?;

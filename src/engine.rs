@@ -1,10 +1,16 @@
 use std::sync::Arc;
 
+use datafusion::catalog::{TableFunction, TableFunctionImpl};
+use datafusion::common::plan_err;
 use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::logical_expr::planner::RelationPlanner;
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 use datafusion::prelude::SessionContext;
-use pursuit_udfs::{Declared, Spec, did_you_mean, reports, selectors};
+use pursuit_udfs::{Declared, Error, Spec, did_you_mean, reports, selectors, shown};
 
 use crate::catalog::{SelectorOptionsFunction, SelectorsFunction};
+use crate::error::named;
 use crate::function::SelectFunction;
 use crate::gram::{GramFunction, GramMerge, GramSummary};
 use crate::planner::SelectPlanner;
@@ -51,26 +57,77 @@ impl Engine {
 
     /// Makes every selector and report a table function of the session, and registers what they need.
     pub fn register(&self, ctx: &SessionContext) -> Result<()> {
+        let functions = self.functions();
+        for function in functions.scalar {
+            ctx.register_udf(function.as_ref().clone());
+        }
+        for function in functions.aggregate {
+            ctx.register_udaf(function.as_ref().clone());
+        }
+        for function in functions.table {
+            ctx.register_udtf(function.name(), Arc::clone(function.function()));
+        }
+        ctx.register_relation_planner(functions.planner)?;
+        if self.samples { samples::register(ctx) } else { Ok(()) }
+    }
+
+    /// Adds the same functions to a session that is still being built, as servers and clusters do.
+    ///
+    /// A session has a catalog only once it stands, so that the sample tables cannot be added here.
+    ///
+    /// ```
+    /// use datafusion::execution::session_state::SessionStateBuilder;
+    /// use datafusion::prelude::SessionContext;
+    /// use pursuit::Engine;
+    ///
+    /// # fn main() -> datafusion::error::Result<()> {
+    /// let builder = Engine::default().install(SessionStateBuilder::new().with_default_features())?;
+    /// let ctx = SessionContext::new_with_state(builder.build());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn install(&self, mut builder: SessionStateBuilder) -> Result<SessionStateBuilder> {
+        if self.samples {
+            return plan_err!(
+                "sample tables need a catalog, which a session has only once it is built; leave with_samples() out"
+            );
+        }
+        let functions = self.functions();
+        builder.scalar_functions().get_or_insert_default().extend(functions.scalar);
+        builder.aggregate_functions().get_or_insert_default().extend(functions.aggregate);
+        let table = functions.table.into_iter().map(|function| (function.name().to_string(), function));
+        builder.table_functions().get_or_insert_default().extend(table);
+        // The first planner that knows a relation plans it.
+        builder.relation_planners().get_or_insert_default().insert(0, functions.planner);
+        Ok(builder)
+    }
+
+    fn functions(&self) -> Functions {
         let registry = Arc::new(Registry { specs: self.specs.clone() });
-        ctx.register_udaf(GramFunction::udaf(self.progress()));
-        ctx.register_udaf(GramMerge::udaf());
-        ctx.register_udf(SelectFrom::udf(Arc::clone(&registry), self.progress()));
-        ctx.register_udf(GramSummary::udf());
+        let mut table: Vec<(&str, Arc<dyn TableFunctionImpl>)> = vec![
+            ("selectors", Arc::new(SelectorsFunction::new(Arc::clone(&registry)))),
+            ("selector_options", Arc::new(SelectorOptionsFunction::new(Arc::clone(&registry)))),
+            ("sample_problem", Arc::new(SampleProblemFunction)),
+        ];
         for spec in &self.specs {
             let function = Arc::new(SelectFunction::new(Arc::clone(spec), Arc::clone(&registry), self.progress()));
-            for name in spec.aliases.iter().chain([&spec.name]) {
-                ctx.register_udtf(name, Arc::clone(&function) as _);
-            }
+            table.extend(spec.aliases.iter().chain([&spec.name]).map(|name| (*name, Arc::clone(&function) as _)));
         }
-        ctx.register_udtf("selectors", Arc::new(SelectorsFunction::new(Arc::clone(&registry))));
-        ctx.register_udtf("selector_options", Arc::new(SelectorOptionsFunction::new(Arc::clone(&registry))));
-        ctx.register_udtf("sample_problem", Arc::new(SampleProblemFunction));
-        ctx.register_relation_planner(Arc::new(SelectPlanner::new(registry)))?;
-        if self.samples {
-            samples::register(ctx)?;
+        Functions {
+            scalar: vec![Arc::new(SelectFrom::udf(Arc::clone(&registry), self.progress())), Arc::new(GramSummary::udf())],
+            aggregate: vec![Arc::new(GramFunction::udaf(self.progress())), Arc::new(GramMerge::udaf())],
+            table: table.into_iter().map(|(name, function)| Arc::new(TableFunction::new(name.to_string(), function))).collect(),
+            planner: Arc::new(SelectPlanner::new(registry)),
         }
-        Ok(())
     }
+}
+
+/// Everything that a session is given.
+struct Functions {
+    scalar: Vec<Arc<ScalarUDF>>,
+    aggregate: Vec<Arc<AggregateUDF>>,
+    table: Vec<Arc<TableFunction>>,
+    planner: Arc<dyn RelationPlanner>,
 }
 
 /// Selectors and reports by name.
@@ -87,9 +144,14 @@ impl Registry {
         by_name.or_else(|| self.specs.iter().find(|spec| spec.aliases.contains(&name.as_str()))).cloned()
     }
 
+    /// The name of a selector, for an example.
+    pub(crate) fn example(&self) -> &'static str {
+        self.specs.iter().find(|spec| spec.is_selector()).map_or("name", |spec| spec.name)
+    }
+
     pub(crate) fn unknown(&self, function: &str, name: &str) -> DataFusionError {
         let names: Vec<&str> = self.specs.iter().filter(|spec| spec.is_selector()).map(|spec| spec.name).collect();
-        let hint = did_you_mean(name, &names);
-        DataFusionError::Plan(format!("{function}: no selector named `{name}`{hint} selectors are {}", names.join(", ")))
+        let (hint, name) = (did_you_mean(name, &names), shown(name));
+        named(function, Error::call(format!("no selector named `{name}`{hint} selectors are {}", names.join(", "))))
     }
 }

@@ -3,14 +3,15 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::array::Array;
+use datafusion::arrow::datatypes::DataType;
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
-use datafusion::common::{TableReference, plan_err};
+use datafusion::common::TableReference;
 use datafusion::datasource::{ViewTable, provider_as_source};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::scalar::ScalarValue;
-use futures::FutureExt;
-use pursuit_udfs::{Error, Reads, Settings, Spec, Value, did_you_mean, name_list};
+use pursuit_udfs::{Error, Reads, Settings, Spec, Value, did_you_mean, name_list, parse_options, shown};
 
 use crate::call::{Call, Input};
 use crate::classify;
@@ -20,6 +21,7 @@ use crate::expand::expand;
 use crate::option_table;
 use crate::progress::Progress;
 use crate::table::SelectTable;
+use crate::wait::wait;
 
 /// A selector as a table function.
 #[derive(Debug)]
@@ -148,14 +150,16 @@ impl SelectFunction {
     /// A literal argument as a value. A bare word is its own text.
     fn value(&self, expr: &Expr) -> Result<Value> {
         match expr {
-            Expr::Literal(value, _) => value_of(value).ok_or_else(|| self.error(format!("cannot read the argument {value}"))),
+            Expr::Literal(value, _) => value_of(value)
+                .map_err(|error| named(self.spec.name, error))?
+                .ok_or_else(|| self.error(format!("cannot read the argument {}", shown(&value.to_string())))),
             Expr::Column(column) => Ok(Value::from(column.name.clone())),
             Expr::Alias(alias) => self.value(&alias.expr),
             Expr::Placeholder(placeholder) => Err(self.error(format!(
                 "`{}` cannot be an argument; write the value itself, or use it inside the subquery",
                 placeholder.id
             ))),
-            other => Err(self.error(format!("arguments must be constants, got {other}"))),
+            other => Err(self.error(format!("arguments must be constants, got {}", shown(&other.to_string())))),
         }
     }
 
@@ -176,8 +180,7 @@ impl SelectFunction {
         }
     }
 
-    /// A table, a view or a file, by name. Planning is not asynchronous but catalogs are: those in memory answer at
-    /// once, for the others a thread waits.
+    /// A table, a view or a file, by name.
     fn look_up(&self, name: &str, session: &dyn Session) -> Result<(LogicalPlan, String)> {
         if name.trim_start().to_lowercase().starts_with("select ") || name.trim_start().to_lowercase().starts_with("with ") {
             return Err(self.error(format!(
@@ -188,14 +191,9 @@ impl SelectFunction {
         if name.trim().is_empty() {
             return Err(self.error("the table's name is empty"));
         }
-        let find = || find_table(session, name);
-        let found = match find().now_or_never() {
-            Some(found) => found?,
-            None => std::thread::scope(|scope| {
-                let waiting = scope.spawn(|| futures::executor::block_on(find()));
-                waiting.join().unwrap_or_else(|_| plan_err!("{}: looking up `{name}` failed", self.spec.name))
-            })?,
-        };
+        let failed = |why: String| self.error(format!("cannot look up `{}`: {why}", shown(name)));
+        let found = wait(find_table(session, name), || Err(failed("internal error; please report it".to_string())))
+            .map_err(|error| failed(error.strip_backtrace()))?;
         let Some((reference, provider)) = found else { return Err(self.no_such_table(name, session)) };
         Ok((LogicalPlanBuilder::scan(reference, provider_as_source(provider), None)?.build()?, name.to_string()))
     }
@@ -214,7 +212,7 @@ impl SelectFunction {
         let hint = did_you_mean(name, &names);
         let list =
             if names.is_empty() { " there are no tables yet".to_string() } else { format!(" tables are {}", name_list(&names)) };
-        self.error(format!("no table or view named `{name}`{hint}{list}"))
+        self.error(format!("no table or view named `{}`{hint}{list}", shown(name)))
     }
 }
 
@@ -235,50 +233,64 @@ async fn find_table(session: &dyn Session, name: &str) -> Result<Option<(TableRe
 
 /// Options as a JSON text, or as the STRUCT or MAP that has become an object already.
 pub(crate) fn settings_of(options: Value) -> Result<Settings, Error> {
-    let must_be = |got: String| Error::call(format!("options must be a JSON object such as '{{\"exclude\": [\"id\"]}}'{got}"));
     match options {
         Value::Null => Ok(Settings::new()),
         Value::Object(settings) => Ok(settings),
-        Value::String(json) => serde_json::from_str(&json).map_err(|error| must_be(format!(": {error}"))),
-        other => Err(must_be(format!(", got {}", pursuit_udfs::options::show(&other)))),
+        Value::String(json) => parse_options(&json),
+        other => Err(Error::call(format!(
+            "options must be a JSON object such as '{{\"exclude\": [\"id\"]}}', got {}",
+            pursuit_udfs::options::show(&other)
+        ))),
     }
 }
 
-/// A literal as JSON: numbers, text, booleans, and lists, structs and maps of them.
-pub(crate) fn value_of(value: &ScalarValue) -> Option<Value> {
+/// A literal as JSON: numbers, text, booleans, and lists, structs and maps of them. `None`: it is none of these.
+pub(crate) fn value_of(value: &ScalarValue) -> Result<Option<Value>, Error> {
     if value.is_null() {
-        return Some(Value::Null);
+        return Ok(Some(Value::Null));
     }
     if let Some(text) = value.try_as_str() {
-        return Some(text.map_or(Value::Null, Value::from));
+        return Ok(Some(text.map_or(Value::Null, Value::from)));
     }
-    let items = |array: Arc<dyn datafusion::arrow::array::Array>| -> Option<Vec<Value>> {
-        (0..array.len()).map(|at| value_of(&ScalarValue::try_from_array(&array, at).ok()?)).collect()
+    let item = |array: &dyn Array, at: usize| match ScalarValue::try_from_array(array, at) {
+        Ok(item) => value_of(&item),
+        Err(_) => Ok(None),
     };
+    let items = |array: &dyn Array| (0..array.len()).map(|at| item(array, at)).collect::<Result<Option<Vec<Value>>, Error>>();
     match value {
-        ScalarValue::Boolean(Some(value)) => Some(Value::from(*value)),
-        ScalarValue::List(list) => items(list.value(0)).map(Value::Array),
-        ScalarValue::LargeList(list) => items(list.value(0)).map(Value::Array),
-        ScalarValue::FixedSizeList(list) => items(list.value(0)).map(Value::Array),
+        ScalarValue::Boolean(Some(value)) => Ok(Some(Value::from(*value))),
+        ScalarValue::List(list) => Ok(items(&list.value(0))?.map(Value::Array)),
+        ScalarValue::LargeList(list) => Ok(items(&list.value(0))?.map(Value::Array)),
+        ScalarValue::FixedSizeList(list) => Ok(items(&list.value(0))?.map(Value::Array)),
         ScalarValue::Struct(fields) => {
-            let entry = |at: usize| {
-                Some((fields.column_names()[at].to_string(), value_of(&ScalarValue::try_from_array(fields.column(at), 0).ok()?)?))
-            };
-            (0..fields.num_columns()).map(entry).collect::<Option<Settings>>().map(Value::Object)
+            let values = fields.columns().iter().map(|column| item(column, 0)).collect::<Result<Option<Vec<_>>, Error>>()?;
+            values.map(|values| object(fields.column_names().into_iter().map(str::to_string), values)).transpose()
         }
         ScalarValue::Map(map) => {
             let entries = map.value(0);
-            let (keys, values) = (items(Arc::clone(entries.column(0)))?, items(Arc::clone(entries.column(1)))?);
-            keys.into_iter()
-                .zip(values)
-                .map(|(key, value)| Some((key.as_str()?.to_string(), value)))
-                .collect::<Option<Settings>>()
-                .map(Value::Object)
+            let (Some(keys), Some(values)) = (items(entries.column(0))?, items(entries.column(1))?) else { return Ok(None) };
+            let keys = keys.iter().map(|key| key.as_str().map(str::to_string)).collect::<Option<Vec<_>>>();
+            keys.map(|keys| object(keys.into_iter(), values)).transpose()
         }
-        number => match number.cast_to(&datafusion::arrow::datatypes::DataType::Float64).ok()? {
-            ScalarValue::Float64(Some(x)) if x.fract() == 0.0 && x.abs() < 9e15 => Some(Value::from(x as i64)),
-            ScalarValue::Float64(Some(x)) if x.is_finite() => Some(Value::from(x)),
+        // A number of 64 bits may be a seed: every digit counts.
+        ScalarValue::Int64(Some(number)) => Ok(Some(Value::from(*number))),
+        ScalarValue::UInt64(Some(number)) => Ok(Some(Value::from(*number))),
+        number => Ok(match number.cast_to(&DataType::Float64).ok() {
+            Some(ScalarValue::Float64(Some(x))) if x.fract() == 0.0 && x.abs() < 9e15 => Some(Value::from(x as i64)),
+            Some(ScalarValue::Float64(Some(x))) if x.is_finite() => Some(Value::from(x)),
             _ => None,
-        },
+        }),
     }
+}
+
+/// Names and their values; a name that stands twice is refused.
+fn object(names: impl Iterator<Item = String>, values: Vec<Value>) -> Result<Value, Error> {
+    let mut object = Settings::new();
+    for (name, value) in names.zip(values) {
+        if object.contains_key(&name) {
+            return Err(Error::call(format!("`{}` is given twice", shown(&name))));
+        }
+        object.insert(name, value);
+    }
+    Ok(Value::Object(object))
 }

@@ -16,7 +16,7 @@ use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_name};
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    TypeSignature, Volatility,
 };
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::scalar::ScalarValue;
@@ -37,7 +37,7 @@ pub(crate) struct GramFunction {
 
 impl GramFunction {
     pub(crate) fn udaf(progress: Arc<Progress>) -> AggregateUDF {
-        AggregateUDF::from(Self { signature: Signature::variadic_any(Volatility::Immutable), progress })
+        AggregateUDF::from(Self { signature: any_arguments(Volatility::Immutable), progress })
     }
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct GramMerge {
 
 impl GramMerge {
     pub(crate) fn udaf() -> AggregateUDF {
-        AggregateUDF::from(Self { signature: Signature::any(1, Volatility::Immutable) })
+        AggregateUDF::from(Self { signature: any_arguments(Volatility::Immutable) })
     }
 }
 
@@ -83,7 +83,10 @@ impl AggregateUDFImpl for GramFunction {
         &self.signature
     }
 
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        if arguments.len() < 2 {
+            return plan_err!("{TWO_COLUMNS}");
+        }
         Ok(DataType::LargeBinary)
     }
 
@@ -134,6 +137,22 @@ impl AggregateUDFImpl for GramFunction {
     }
 }
 
+const TWO_COLUMNS: &str = "gram: write gram(label, feature, …): needs a label and at least one feature";
+
+/// Any number of arguments, so that it is we who say what is wrong with them, on one line.
+pub(crate) fn any_arguments(volatility: Volatility) -> Signature {
+    Signature::one_of(vec![TypeSignature::VariadicAny, TypeSignature::Nullary], volatility)
+}
+
+/// Functions of grams take one.
+fn one_gram(function: &str, arguments: &[DataType]) -> Result<()> {
+    match arguments {
+        [DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::Null] => Ok(()),
+        [other] => plan_err!("{function}: takes what gram(…) returns, got {other}"),
+        _ => plan_err!("{function}: takes one argument, what gram(…) returns; got {}", arguments.len()),
+    }
+}
+
 /// A first argument that is a JSON object is an order.
 fn given_order(value: &ScalarValue) -> Option<Result<Order, serde_json::Error>> {
     let text = value.try_as_str()??;
@@ -143,7 +162,7 @@ fn given_order(value: &ScalarValue) -> Option<Result<Order, serde_json::Error>> 
 /// The plan of a call without an order: every column as it comes, all defaults.
 fn plan_of(fields: &[FieldRef], name: impl Fn(usize) -> String) -> Result<Plan> {
     if fields.len() < 2 {
-        return plan_err!("gram: write gram(label, feature, …): needs a label and at least one feature");
+        return plan_err!("{TWO_COLUMNS}");
     }
     if let Some(field) = fields.iter().find(|field| kind(field.data_type()) == ColumnKind::Other) {
         return plan_err!("gram: `{}` is {}, which is neither a number nor text", field.name(), field.data_type());
@@ -183,10 +202,8 @@ impl AggregateUDFImpl for GramMerge {
     }
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        match &arguments[0] {
-            DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::Null => Ok(DataType::LargeBinary),
-            other => plan_err!("gram_merge: takes what gram(…) returns, got {other}"),
-        }
+        one_gram("gram_merge", arguments)?;
+        Ok(DataType::LargeBinary)
     }
 
     fn accumulator(&self, _: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
@@ -289,7 +306,7 @@ pub(crate) struct GramSummary {
 
 impl GramSummary {
     pub(crate) fn udf() -> ScalarUDF {
-        ScalarUDF::from(Self { signature: Signature::any(1, Volatility::Immutable) })
+        ScalarUDF::from(Self { signature: any_arguments(Volatility::Immutable) })
     }
 
     fn fields() -> Fields {
@@ -317,7 +334,8 @@ impl ScalarUDFImpl for GramSummary {
         &self.signature
     }
 
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        one_gram("gram_summary", arguments)?;
         Ok(DataType::Struct(Self::fields()))
     }
 

@@ -4,20 +4,21 @@
 //!
 //! ```
 //! use datafusion::prelude::SessionContext;
-//! use pursuit::Engine;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> datafusion::error::Result<()> {
 //! let ctx = SessionContext::new();
-//! Engine::default().with_samples().register(&ctx)?;
+//! pursuit::register(&ctx)?;
 //!
-//! let ranking = ctx.sql("SELECT rank, feature FROM omp('sample.diabetes', 'label', 3)").await?;
+//! ctx.sql("CREATE TABLE t AS SELECT * FROM sample_problem('linear', 100, 1)").await?.collect().await?;
+//! let ranking = ctx.sql("SELECT rank, feature FROM omp(t, label => label, k => 3)").await?;
 //! assert_eq!(ranking.count().await?, 3);
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! [`SelectFeatures`] does the same for a DataFrame. The selectors themselves, and how to write one, are in [`pursuit_udfs`].
+//! [`Engine`] can do more: selectors of your own, sample tables, sessions that are still being built. [`SelectFeatures`] selects from
+//! a DataFrame. With `default-features = false` the library is built without the shell and what that brings along. The selectors themselves, and how to write one, are in [`pursuit_udfs`].
 
 mod answer;
 mod call;
@@ -43,9 +44,16 @@ mod question;
 mod sample_problem;
 mod samples;
 mod select_from;
+#[cfg(feature = "shell")]
 pub mod shell;
 mod table;
+mod wait;
 
 pub use dataframe::SelectFeatures;
 pub use engine::Engine;
 pub use progress::Progress;
+
+/// Makes every selector and report that ships with Pursuit a table function of the session.
+pub fn register(ctx: &datafusion::prelude::SessionContext) -> datafusion::error::Result<()> {
+    Engine::default().register(ctx)
+}

@@ -1,7 +1,5 @@
 //! Options given as tables: `groups`, `costs`, `related` and whatever else has a shape that a table can have.
 
-use std::thread;
-
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float64Type};
@@ -10,10 +8,11 @@ use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::prelude::ident;
-use pursuit_udfs::{Error, Settings, TableShape, Value};
+use pursuit_udfs::{Error, Settings, TableShape, Value, shown};
 
 use crate::columns::{ColumnKind, kind};
 use crate::error::named;
+use crate::wait::wait;
 
 /// A table as the value of an option. It is read now: groups name the units that planning must know, and the others are as small. A NULL says nothing, so
 /// that its row is passed over.
@@ -54,19 +53,12 @@ pub(crate) fn read(function: &str, option: &str, shape: TableShape, table: Logic
     Ok(value)
 }
 
-/// Planning is not asynchronous, and may itself run on a thread of the runtime: another one waits.
 fn collect(function: &str, option: &str, plan: &LogicalPlan, session: &dyn Session) -> Result<Vec<RecordBatch>> {
-    let read = || async {
+    let read = async {
         let plan = session.create_physical_plan(plan).await?;
         datafusion::physical_plan::collect(plan, session.task_ctx()).await
     };
-    thread::scope(|scope| {
-        let waiting = scope.spawn(|| {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(read())
-        });
-        waiting.join().unwrap_or_else(|_| plan_err!("{function}: reading `{option}` failed"))
-    })
+    wait(read, || plan_err!("{function}: reading `{option}` failed"))
 }
 
 fn add(
@@ -86,7 +78,7 @@ fn add(
             Value::Object(map) if shape == TableShape::Numbers => {
                 let number = second.as_primitive::<Float64Type>().value(row);
                 if map.insert(name.into(), number.into()).is_some() {
-                    return Err(error(format!("has `{name}` twice")));
+                    return Err(error(format!("has `{}` twice", shown(name))));
                 }
             }
             Value::Object(map) => {

@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart, TableAlias,
     TableFactor,
 };
-use pursuit_udfs::{Error, Settings, Spec, Value};
+use pursuit_udfs::{Error, Settings, Spec, Value, shown};
 
 use crate::engine::Registry;
 use crate::error::named;
@@ -110,6 +110,7 @@ impl Arguments {
         let mut named_before = None;
         for (position, argument) in arguments.into_iter().enumerate() {
             let (name, value) = name_and_value(spec, argument, context)?;
+            let value = without_brackets(value);
             let name = match name {
                 Some(name) => {
                     named_before = Some(name.clone());
@@ -117,7 +118,7 @@ impl Arguments {
                 }
                 None if named_before.is_some() => {
                     let before = named_before.unwrap_or_default();
-                    return Err(error(format!("an argument without a name follows `{before}`; give it a name too")));
+                    return Err(error(format!("an argument without a name follows `{}`; give it a name too", shown(&before))));
                 }
                 None => match POSITIONS.get(position) {
                     Some(name) => name.to_string(),
@@ -148,7 +149,7 @@ impl Arguments {
                 }
             };
             if !is_free {
-                return Err(error(format!("`{name}` is given twice")));
+                return Err(error(format!("`{}` is given twice", shown(&name))));
             }
         }
         let [input, label, k, more] = slots;
@@ -171,7 +172,7 @@ impl Arguments {
         let more = more.map(|more| given_options(spec, more, context)).transpose()?;
         for (name, value) in more.unwrap_or_default() {
             if options.insert(name.clone(), value).is_some() {
-                return Err(error(format!("`{name}` is given twice")));
+                return Err(error(format!("`{}` is given twice", shown(&name))));
             }
         }
         let input = relation(spec, input, context)?;
@@ -192,8 +193,9 @@ fn name_and_value(
     argument: FunctionArg,
     context: &dyn RelationPlannerContext,
 ) -> Result<(Option<String>, ast::Expr)> {
-    let unreadable =
-        |argument: String| named(spec.name, Error::call(format!("cannot read the argument `{argument}`; write name => value")));
+    let unreadable = |argument: String| {
+        named(spec.name, Error::call(format!("cannot read the argument `{}`; write name => value", shown(&argument))))
+    };
     match argument {
         // `k = 20` reaches us as a comparison.
         FunctionArg::Unnamed(FunctionArgExpr::Expr(ast::Expr::BinaryOp { left, op: BinaryOperator::Eq, right })) => match *left {
@@ -209,6 +211,14 @@ fn name_and_value(
     }
 }
 
+/// `((SELECT …))` is `(SELECT …)`.
+fn without_brackets(mut value: ast::Expr) -> ast::Expr {
+    while let ast::Expr::Nested(inner) = value {
+        value = *inner;
+    }
+    value
+}
+
 /// The options of the fourth place.
 fn given_options(spec: &Spec, options: ast::Expr, context: &mut dyn RelationPlannerContext) -> Result<Settings> {
     let options = option_value(spec, "options", options, context)?;
@@ -218,7 +228,7 @@ fn given_options(spec: &Spec, options: ast::Expr, context: &mut dyn RelationPlan
 /// The first argument: a subquery, or the name of something. CTEs are known to the planner alone; other names are looked
 /// up by the table function, which can also say what there is instead.
 fn relation(spec: &Spec, input: ast::Expr, context: &mut dyn RelationPlannerContext) -> Result<Expr> {
-    match input {
+    match without_brackets(input) {
         ast::Expr::Subquery(subquery) => {
             let derived = TableFactor::Derived { lateral: false, subquery, alias: None, sample: None };
             Ok(scalar_subquery(Arc::new(context.plan(derived)?)))
@@ -252,8 +262,10 @@ fn relation(spec: &Spec, input: ast::Expr, context: &mut dyn RelationPlannerCont
 
 fn named_relation(names: Vec<Ident>, context: &mut dyn RelationPlannerContext) -> Result<Expr> {
     let name = ObjectName::from(names);
-    let text =
-        context.object_name_to_table_reference(name.clone()).map_or_else(|_| name.to_string(), |reference| reference.to_string());
+    // With its quotes, because a dot may be part of a name.
+    let text = context
+        .object_name_to_table_reference(name.clone())
+        .map_or_else(|_| name.to_string(), |reference| reference.to_quoted_string());
     let factor = TableFactor::Table {
         name,
         alias: None,
@@ -286,13 +298,13 @@ fn option_value(spec: &Spec, option: &str, value: ast::Expr, context: &mut dyn R
         ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::Placeholder(id), .. }) => Err(placeholder(spec, &id)),
         other => {
             let text = other.to_string();
-            let constant = || named(spec.name, Error::call(format!("`{option}` must be a constant, got {text}")));
+            let constant = || named(spec.name, Error::call(format!("`{option}` must be a constant, got {}", shown(&text))));
             let expr = context.sql_to_expr(other, &DFSchema::empty()).map_err(|_| constant())?;
             let simplifier = ExprSimplifier::new(SimplifyContext::default());
             let simple =
                 simplifier.coerce(expr, &DFSchema::empty()).and_then(|expr| simplifier.simplify(expr)).map_err(|_| constant())?;
             match simple {
-                Expr::Literal(value, _) => value_of(&value).ok_or_else(constant),
+                Expr::Literal(value, _) => value_of(&value).map_err(|error| named(spec.name, error))?.ok_or_else(constant),
                 Expr::Placeholder(inner) => Err(placeholder(spec, &inner.id)),
                 _ => Err(constant()),
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use datafusion::arrow::array::RecordBatch;
-use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
+use datafusion::catalog::{MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider};
 use datafusion::common::exec_datafusion_err;
 use datafusion::datasource::MemTable;
 use datafusion::error::Result;
@@ -20,7 +20,7 @@ const TABLES: [(&str, &[u8]); 5] = [
     ("wine", include_bytes!("samples/wine.parquet")),
 ];
 
-/// Adds the schema `sample` to the session's default catalog.
+/// Adds the schema `sample` to the session's default catalog, which is made if the session has none.
 pub(crate) fn register(ctx: &SessionContext) -> Result<()> {
     let schema = MemorySchemaProvider::new();
     for (name, file) in TABLES {
@@ -29,9 +29,12 @@ pub(crate) fn register(ctx: &SessionContext) -> Result<()> {
         let first = batches.first().ok_or_else(|| exec_datafusion_err!("sample table {name} is empty"))?;
         schema.register_table(name.to_string(), Arc::new(MemTable::try_new(first.schema(), vec![batches])?))?;
     }
-    let state = ctx.state();
-    let default = &state.config_options().catalog.default_catalog;
-    let catalog = ctx.catalog(default).ok_or_else(|| exec_datafusion_err!("no catalog named `{default}`"))?;
+    let default = ctx.state().config_options().catalog.default_catalog.clone();
+    let catalog = ctx.catalog(&default).unwrap_or_else(|| {
+        let catalog = Arc::new(MemoryCatalogProvider::new());
+        ctx.register_catalog(default, Arc::clone(&catalog) as _);
+        catalog
+    });
     catalog.register_schema("sample", Arc::new(schema))?;
     Ok(())
 }

@@ -10,17 +10,16 @@ use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{exec_err, plan_err};
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::logical_expr::async_udf::{AsyncScalarUDF, AsyncScalarUDFImpl};
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
-};
-use pursuit_udfs::{Data, Error, Moments, Reads, Run, Settings, Spec};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use pursuit_udfs::{Data, Error, Moments, Reads, Run, Spec, parse_options};
 use rayon::prelude::*;
 
 use crate::answer;
 use crate::engine::Registry;
 use crate::error::named;
+use crate::gram::any_arguments;
 use crate::lanes::Lane;
 use crate::progress::Progress;
 use crate::question::Question;
@@ -37,11 +36,8 @@ pub(crate) struct SelectFrom {
 
 impl SelectFrom {
     pub(crate) fn udf(registry: Arc<Registry>, progress: Arc<Progress>) -> ScalarUDF {
-        let signature = Signature::one_of(
-            [2, 3].map(TypeSignature::Any).to_vec(),
-            // Not evaluated while planning, however constant its arguments are.
-            Volatility::Volatile,
-        );
+        // Not evaluated while planning, however constant its arguments are.
+        let signature = any_arguments(Volatility::Volatile);
         AsyncScalarUDF::new(Arc::new(Self { signature, registry, progress })).into_scalar_udf()
     }
 
@@ -103,7 +99,13 @@ impl ScalarUDFImpl for SelectFrom {
         &self.signature
     }
 
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        if !matches!(arguments.len(), 2 | 3) {
+            return plan_err!(
+                "select_from: takes a gram, a selector's name and options, got {} arguments; write select_from(gram(label, feature, …), 'name')",
+                arguments.len()
+            );
+        }
         Ok(ranking_type())
     }
 
@@ -152,9 +154,7 @@ pub(crate) const SETTLED: [&str; 8] = ["task", "nulls", "max_levels", "max_class
 
 fn question(spec: Arc<Spec>, options: &str) -> Result<Question> {
     let name = spec.name;
-    let settings: Settings = serde_json::from_str(options).map_err(|error| {
-        DataFusionError::Plan(format!("{name}: options must be a JSON object such as '{{\"k\": 5}}': {error}"))
-    })?;
+    let settings = parse_options(options).map_err(|error| named(name, error))?;
     if let Some(option) = SETTLED.iter().find(|option| settings.contains_key(**option)) {
         return plan_err!("{name}: `{option}` was settled when the gram was made; leave it out, or make another gram");
     }

@@ -75,7 +75,9 @@ pub async fn run(arguments: Arguments) -> Result<()> {
     if arguments.command.is_empty() && arguments.file.is_empty() {
         if !arguments.quiet {
             println!("Pursuit {}: feature selection in SQL. \\? lists commands, \\q quits. Try", env!("CARGO_PKG_VERSION"));
-            println!("  SELECT * FROM omp('sample.diabetes', 'label', 5);\n  SELECT selector, summary FROM selectors();");
+            let example = pursuit_udfs::selectors().first().map_or("", |spec| spec.name);
+            println!("  SELECT * FROM {example}('sample.diabetes', 'label', 5);");
+            println!("  SELECT selector, summary FROM selectors();");
         }
         return exec::exec_from_repl(&ctx, &mut print).await.map_err(|error| DataFusionError::External(Box::new(error)));
     }

@@ -4,10 +4,12 @@
 //! - `documents`: every example and every query in the documents runs.
 //! - `reference`: agreement with scikit-learn.
 //! - `behaviour`: cancellation, memory, threads, files: what a query and its answer cannot show.
+//! - `doors`: sessions, catalogs and what the engine's sources may name.
 //! - `random`: random tables against a plain dense reference.
 
 mod behaviour;
 mod documents;
+mod doors;
 mod random;
 mod reference;
 mod session;

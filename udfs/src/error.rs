@@ -23,24 +23,60 @@ pub enum Kind {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
+    /// What is wrong with the call.
     pub fn call(message: impl Into<String>) -> Self {
-        Self { kind: Kind::Call, message: message.into() }
+        Self::new(Kind::Call, message.into())
     }
 
+    /// What is wrong with the data.
     pub fn data(message: impl Into<String>) -> Self {
-        Self { kind: Kind::Data, message: message.into() }
+        Self::new(Kind::Data, message.into())
     }
 
+    /// Which limit was reached.
     pub fn limit(message: impl Into<String>) -> Self {
-        Self { kind: Kind::Limit, message: message.into() }
+        Self::new(Kind::Limit, message.into())
     }
 
+    /// The run was stopped from outside.
     pub fn cancelled() -> Self {
-        Self { kind: Kind::Cancelled, message: "cancelled".into() }
+        Self::new(Kind::Cancelled, "cancelled".into())
     }
 
+    /// Who must act on it.
     pub fn kind(&self) -> Kind {
         self.kind
+    }
+
+    /// A message is one line of a length that a person reads, whatever names and values it quotes.
+    fn new(kind: Kind, message: String) -> Self {
+        const HEAD: usize = 1400;
+        const TAIL: usize = 600;
+        let mut message = escaped(message);
+        if let (Some((head, _)), Some((tail, _))) = (message.char_indices().nth(HEAD), message.char_indices().rev().nth(TAIL - 1))
+            && head < tail
+        {
+            message.replace_range(head..tail, " … ");
+        }
+        Self { kind, message }
+    }
+}
+
+/// Line breaks and other control characters as they are written in source text.
+fn escaped(text: String) -> String {
+    let is_plain = |c: char| !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}');
+    if text.chars().all(is_plain) {
+        return text;
+    }
+    text.chars().flat_map(|c| if is_plain(c) { vec![c] } else { c.escape_default().collect() }).collect()
+}
+
+/// A name or a value as a message shows it: enough of it to recognise it, on one line.
+pub fn shown(text: &str) -> String {
+    const MOST: usize = 60;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => escaped(format!("{}…", &text[..end])),
+        None => escaped(text.to_string()),
     }
 }
 
@@ -55,7 +91,7 @@ impl std::error::Error for Error {}
 /// ``a, b, c, … (+12)``: enough names to recognise a list, never a screenful.
 pub fn name_list<S: AsRef<str>>(names: &[S]) -> String {
     const SHOWN: usize = 12;
-    let mut text = names.iter().take(SHOWN).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+    let mut text = names.iter().take(SHOWN).map(|name| shown(name.as_ref())).collect::<Vec<_>>().join(", ");
     if names.len() > SHOWN {
         text.push_str(&format!(", … (+{})", names.len() - SHOWN));
     }
@@ -65,35 +101,24 @@ pub fn name_list<S: AsRef<str>>(names: &[S]) -> String {
 /// What stands between a name that is unknown and the list of those that are: ``; did you mean `label`?`` when one of `names` is
 /// close to `word`, otherwise a semicolon.
 pub fn did_you_mean<S: AsRef<str>>(word: &str, names: &[S]) -> String {
-    let near = names
-        .iter()
-        .map(|name| (distance(&word.to_lowercase(), &name.as_ref().to_lowercase()), name.as_ref()))
-        .min()
-        .filter(|(distance, name)| *distance <= 1 + name.chars().count().min(word.chars().count()) / 4);
-    match near {
-        Some((_, name)) => format!("; did you mean `{name}`?"),
+    /// Nobody misspells a longer name, and comparing takes the product of both lengths.
+    const LETTERS_MAX: usize = 64;
+    /// Enough for a table; more would take longer than reading the list.
+    const NAMES_MAX: usize = 10_000;
+    let letters = |text: &str| text.chars().take(LETTERS_MAX + 1).count();
+    let (own, folded) = (letters(word), word.chars().take(LETTERS_MAX).collect::<String>().to_lowercase());
+    let compare = |name: &S| {
+        let name = name.as_ref();
+        let allowed = 1 + own.min(letters(name)) / 4;
+        let comparable = own.max(letters(name)) <= LETTERS_MAX && own.abs_diff(letters(name)) <= allowed;
+        // An exchange of two neighbours is one mistake, as it is for fingers.
+        let distance = comparable.then(|| strsim::osa_distance(&folded, &name.to_lowercase()))?;
+        (distance <= allowed).then(|| (distance, name.to_string()))
+    };
+    match names.iter().take(NAMES_MAX).filter_map(compare).min() {
+        Some((_, name)) => format!("; did you mean `{}`?", shown(&name)),
         None => ";".to_string(),
     }
-}
-
-/// Edit distance in which swapping two neighbours is one edit, as it is for fingers.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows = vec![(0..=b.len()).collect::<Vec<_>>()];
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let above = rows[i - 1][j];
-            let diagonal = rows[i - 1][j - 1];
-            let mut best = (above + 1).min(row[j - 1] + 1).min(diagonal + usize::from(a[i - 1] != b[j - 1]));
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(best);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]
@@ -105,6 +130,27 @@ mod tests {
         assert_eq!(did_you_mean("lable", &["age", "label"]), "; did you mean `label`?");
         assert_eq!(did_you_mean("kk", &["k", "seed"]), "; did you mean `k`?");
         assert_eq!(did_you_mean("colour", &["age", "label"]), ";");
+    }
+
+    #[test]
+    fn messages_are_one_line_of_a_length_to_read() {
+        let error = Error::call(format!("no column `{}`; columns are a, b", shown("two\nlines\u{2028}\u{7}")));
+        assert_eq!(error.to_string(), r"no column `two\nlines\u{2028}\u{7}`; columns are a, b");
+        assert_eq!(Error::data("a\r\nb").to_string(), r"a\r\nb");
+        let long = Error::call(format!("unknown option `{}`; options are k, seed", "é".repeat(1_000_000))).to_string();
+        assert!(
+            long.chars().count() < 2_100 && long.starts_with("unknown option `éé") && long.ends_with("é`; options are k, seed")
+        );
+        assert_eq!(shown(&"x".repeat(1_000)).chars().count(), 61);
+    }
+
+    #[test]
+    fn a_name_of_any_length_is_compared_in_no_time() {
+        let names: Vec<String> = (0..1_000).map(|i| format!("{i}{}", "y".repeat(10_000))).collect();
+        let started = std::time::Instant::now();
+        assert_eq!(did_you_mean(&"x".repeat(1_000_000), &names), ";");
+        assert_eq!(did_you_mean(&"y".repeat(10_000), &names), ";");
+        assert!(started.elapsed().as_secs() < 5);
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub use contract::pass::Pass;
 pub use contract::ranking::{Choice, Ranking};
 pub use contract::report::{Kind as ColumnKind, Report, Values};
 pub use contract::selector::{Decides, Declared, Reads, Selector, Spec, Streaming, Work};
-pub use error::{Error, Kind, Result, did_you_mean, name_list};
+pub use error::{Error, Kind, Result, did_you_mean, name_list, shown};
 pub use judging::answer::answer;
 #[doc(hidden)]
 pub use judging::metric::Metric;
@@ -89,5 +89,6 @@ pub use selectors::neural_greedy_pursuit::ssfn_on_other_rows;
 pub use serde;
 pub use serde_json::Value;
 pub use settings::common::{Common, Nulls, Reading, Shown, Task};
+pub use settings::json::parse as parse_options;
 pub use settings::options;
 pub use settings::options::{Check, Count, OptionSpec, OptionType, Options, Settings, TableShape};

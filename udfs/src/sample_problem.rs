@@ -9,9 +9,9 @@ options! {
         /// How many columns besides the label. NULL: 500 for artificial, 20 for linear, otherwise 10.
         columns: Option<usize> = None, Check::Between(1.0, 100000.0);
         /// Standard deviation of what is added to the label of each row.
-        noise: f64 = 0.0, Check::AtLeast(0.0);
+        noise: f64 = 0.0, Check::Between(0.0, 1e12);
         /// How many columns carry the label of linear (NULL: 5) and interaction (NULL: 2, an even number).
-        support: Option<usize> = None, Check::AtLeast(1.0);
+        support: Option<usize> = None, Check::Between(1.0, 100000.0);
         /// How many tables, one below the other, told apart by a column `run`. NULL: one, without that column.
         runs: Option<usize> = None, Check::Between(1.0, 1000000.0);
     }
@@ -22,6 +22,10 @@ pub const SAMPLE_PROBLEMS: [&str; 6] = ["ohm", "planck", "gravitation", "artific
 
 /// Most numbers in a table.
 const NUMBERS_MAX: usize = 1 << 28;
+
+/// Most rows and most numbers of a piece.
+const PIECE_ROWS: usize = 8192;
+const PIECE_NUMBERS: usize = 1 << 20;
 
 /// A table to be made up: checked, and not yet made.
 ///
@@ -77,17 +81,33 @@ impl SampleProblem {
 
     /// The columns of one table, in the order of the names.
     pub fn table(&self, run: usize) -> Vec<Vec<f64>> {
-        let columns = self.names.len() - 1;
-        let mut random = Run::new(self.seed).random("sample problem", run as u64);
-        let mut table = vec![Vec::with_capacity(self.rows); columns + 1];
-        let offset = if self.name == "artificial" { random.normal() } else { 0.0 };
-        for _ in 0..self.rows {
-            let x = features(&self.name, columns, &mut random);
-            let noise = if self.noise > 0.0 { self.noise * random.normal() } else { 0.0 };
-            let label = offset + label(&self.name, self.support, &x) + noise;
-            x.into_iter().chain([label]).zip(&mut table).for_each(|(value, column)| column.push(value));
+        let mut table = vec![Vec::with_capacity(self.rows); self.names.len()];
+        for mut piece in self.pieces(run) {
+            table.iter_mut().zip(&mut piece).for_each(|(column, values)| column.append(values));
         }
         table
+    }
+
+    /// The same table piece by piece: as few rows at once as fit into a modest buffer, however many there are.
+    pub fn pieces(&self, run: usize) -> impl Iterator<Item = Vec<Vec<f64>>> + Send + use<> {
+        let problem = self.clone();
+        let columns = problem.names.len() - 1;
+        let mut random = Run::new(problem.seed).random("sample problem", run as u64);
+        let offset = if problem.name == "artificial" { random.normal() } else { 0.0 };
+        let at_once = (PIECE_NUMBERS / problem.names.len()).clamp(1, PIECE_ROWS);
+        let mut left = problem.rows;
+        std::iter::from_fn(move || {
+            let rows = left.min(at_once);
+            left -= rows;
+            let mut piece = vec![Vec::with_capacity(rows); columns + 1];
+            for _ in 0..rows {
+                let x = features(&problem.name, columns, &mut random);
+                let noise = if problem.noise > 0.0 { problem.noise * random.normal() } else { 0.0 };
+                let label = offset + label(&problem.name, problem.support, &x) + noise;
+                x.into_iter().chain([label]).zip(&mut piece).for_each(|(value, column)| column.push(value));
+            }
+            (rows > 0).then_some(piece)
+        })
     }
 }
 
@@ -171,6 +191,15 @@ mod tests {
     }
 
     #[test]
+    fn pieces_are_small_and_make_the_table() {
+        let long = problem("linear", 20_000, "{}").unwrap();
+        assert_eq!(long.pieces(0).map(|piece| piece[0].len()).collect::<Vec<_>>(), [8192, 8192, 3616]);
+        let wide = problem("linear", 30, r#"{"columns": 99999}"#).unwrap();
+        assert_eq!(wide.pieces(0).map(|piece| piece[0].len()).collect::<Vec<_>>(), [10, 10, 10]);
+        assert_eq!(wide.table(0)[99_999].len(), 30);
+    }
+
+    #[test]
     fn runs_are_tables_of_their_own() {
         let problem = problem("linear", 5, r#"{"runs": 2}"#).unwrap();
         assert_eq!(problem.table(0), problem.table(0));
@@ -184,6 +213,10 @@ mod tests {
         assert_eq!(
             message("gravitation", 5, r#"{"columns": 2}"#),
             "`columns` must be at least 3, which carry the label of gravitation; got 2"
+        );
+        assert_eq!(
+            message("linear", 10, r#"{"support": 10000000000}"#),
+            "`support` must be between 1 and 100000, got 10000000000"
         );
         assert_eq!(message("ohm", 0, "{}"), "rows must be at least 1, got 0");
         assert_eq!(message("interaction", 5, r#"{"support": 3}"#), "`support` must be an even number for interaction, got 3");

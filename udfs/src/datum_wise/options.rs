@@ -16,7 +16,7 @@ options! {
         /// Features that share an expense, for `next_costs`.
         cost_groups: Lists = Lists::default();
         /// What predicting costs, a list for each predicted class with a number for each true one, in the order of the classes; below 0 is a gain.
-        cost_matrix: Vec<Vec<f64>> = Vec::new();
+        cost_matrix: Vec<Vec<f64>> = Vec::new(), Check::Between(-1e9, 1e9);
         /// Pairs of features that are near each other. A feature that is near to what is known costs as above, any other `gamma`.
         related: Pairs = Pairs::default();
         /// Height and width of the picture whose pixels the features are, row by row: touching ones are near each other, and so are groups with touching pixels.

@@ -4,7 +4,7 @@ use crate::network::batch::Batch;
 use crate::network::mlp::{Gate, Mlp};
 use crate::network::samples::{Batches, Inputs, Samples};
 use crate::network::threads::Team;
-use crate::{Check, Lease, Result, Rows, Run, Split, options};
+use crate::{Check, Lease, Options, Result, Rows, Run, Split, options};
 
 options! {
     /// How a network is trained.
@@ -33,6 +33,11 @@ const VALIDATION: f64 = 0.2;
 const SPLIT_ROWS_MIN: usize = 10;
 
 impl Training {
+    /// Whether this is one of its options, which mean nothing where no network is trained.
+    pub(crate) fn has(option: &str) -> bool {
+        Self::specs().iter().any(|spec| spec.name == option)
+    }
+
     pub(crate) fn batch_rows(&self, rows: usize) -> usize {
         self.batch_rows.unwrap_or(BATCH_ROWS).min((rows / 8).max(8)).min(rows)
     }

@@ -85,6 +85,14 @@ impl Selector for Omp {
             Model::Mlp => workbench::select(problem, &self.training, run, neural::order),
         }
     }
+
+    fn unused(&self, option: &str) -> Option<&'static str> {
+        match option {
+            "criterion" | "tolerance" if self.model != Model::Linear => Some("model => 'linear'"),
+            _ if Training::has(option) && self.model != Model::Mlp => Some("model => 'mlp'"),
+            _ => None,
+        }
+    }
 }
 
 impl Omp {

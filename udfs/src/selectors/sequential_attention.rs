@@ -128,6 +128,20 @@ impl Selector for SequentialAttention {
             }),
         }
     }
+
+    fn unused(&self, option: &str) -> Option<&'static str> {
+        let is_linear = self.model == Model::Linear;
+        match option {
+            "model" => None,
+            "closeness" => (!is_linear).then_some("model => 'linear'"),
+            _ if is_linear => Some("model => 'mlp'"),
+            "mask" | "per_round" | "warmup" | "attention_rate" if self.direction == Direction::Backward => {
+                Some("direction => 'forward'")
+            }
+            "shuffle_buffer" if self.passes == Passes::Many => Some("passes => 'one'"),
+            _ => None,
+        }
+    }
 }
 
 impl Streaming for SequentialAttention {

@@ -87,6 +87,11 @@ impl Selector for SequentialLasso {
             },
         )
     }
+
+    fn unused(&self, option: &str) -> Option<&'static str> {
+        let is_for_networks = option == "penalty" || Training::has(option);
+        (is_for_networks && self.model != Model::Mlp).then_some("model => 'mlp'")
+    }
 }
 
 /// Of units that attain λ* together, the first that truly enters just below it.

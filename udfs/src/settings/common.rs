@@ -64,10 +64,10 @@ options! {
         /// column, the row dropped, or an error. Rows without a label are always dropped.
         nulls: Nulls = Nulls::Mean;
         /// Most distinct values of a text column.
-        max_levels: usize = 50, Check::AtLeast(1.0);
+        max_levels: usize = 50, Check::Between(1.0, 1e6);
         /// Most distinct values of a label that is a class.
-        max_classes: usize = 100, Check::AtLeast(2.0);
-        /// Scale every feature to unit length first.
+        max_classes: usize = 100, Check::Between(2.0, 1e5);
+        /// Scale every feature to unit length first. Correlations and trees are the same either way.
         standardize: bool = true;
         /// 'all' also lists the features that were not chosen, and why.
         rows: Shown = Shown::Chosen;

@@ -1,4 +1,5 @@
 //! What a call may say: options that parse, check and print themselves, and those that all functions share.
 
 pub(crate) mod common;
+pub mod json;
 pub mod options;

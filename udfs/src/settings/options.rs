@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::error::{did_you_mean, name_list};
+use crate::error::{did_you_mean, name_list, shown};
 use crate::{Error, Result};
 
 /// What a user wrote: option names and values, still unchecked.
@@ -61,6 +61,8 @@ pub trait OptionType: Sized {
     const KIND: &'static str;
     /// What a list of it is called.
     const LIST: &'static str = "list";
+    /// Most items of a list of it.
+    const LIST_MAX: usize = 1_000_000;
     /// What a table looks like that can be given instead.
     const TABLE: Option<TableShape> = None;
 
@@ -75,13 +77,18 @@ pub trait OptionType: Sized {
     fn print(&self) -> String;
 }
 
-/// A limit that both checks a value and prints itself.
+/// A limit that both checks a value and prints itself. Every one has two ends.
 #[derive(Debug, Clone, Copy)]
 pub enum Check {
+    /// From here to [`LARGEST`].
     AtLeast(f64),
+    /// Beyond this, up to [`LARGEST`].
     Above(f64),
     Between(f64, f64),
 }
+
+/// Nothing that is counted or weighed needs a larger number, and the product of two such fits into 64 bits.
+pub const LARGEST: f64 = 1e9;
 
 impl Check {
     fn holds(self, value: &Value) -> bool {
@@ -93,9 +100,19 @@ impl Check {
         }
         let Some(x) = value.as_f64() else { return true };
         match self {
-            Check::AtLeast(low) => x >= low,
-            Check::Above(low) => x > low,
+            Check::AtLeast(low) => (low..=LARGEST).contains(&x),
+            Check::Above(low) => x > low && x <= LARGEST,
             Check::Between(low, high) => (low..=high).contains(&x),
+        }
+    }
+
+    /// What a value must be that does not hold: the end that it is beyond, where the other one goes without saying.
+    fn must_be(self, value: &Value) -> String {
+        let is_too_large = |value: &Value| value.as_f64().is_some_and(|x| x > LARGEST);
+        let any_too_large = value.as_array().map_or(is_too_large(value), |items| items.iter().any(is_too_large));
+        match self {
+            Check::AtLeast(_) | Check::Above(_) if any_too_large => format!("at most {LARGEST}"),
+            _ => self.to_string(),
         }
     }
 }
@@ -125,7 +142,7 @@ pub fn read<T: Options>(settings: &Settings) -> Result<T> {
 /// ``unknown option `kk`; did you mean `k`? options are k, tolerance``
 pub fn unknown(name: &str, specs: &[OptionSpec]) -> Error {
     let names: Vec<&str> = specs.iter().map(|spec| spec.name).collect();
-    let hint = did_you_mean(name, &names);
+    let (hint, name) = (did_you_mean(name, &names), shown(name));
     Error::call(format!("unknown option `{name}`{hint} options are {}", names.join(", ")))
 }
 
@@ -139,19 +156,33 @@ pub fn parse_checked<T: OptionType>(name: &str, value: &Value, check: Option<Che
         // Of a map only what is wrong: a table of prices may be long.
         let wrong = value.as_object().and_then(|items| items.iter().find(|(_, item)| !check.holds(item)));
         return Err(match wrong {
-            Some((key, item)) => Error::call(format!("`{name}` must be {check}, got {} for `{key}`", show(item))),
-            None => must_be(&check.to_string()),
+            Some((key, item)) => {
+                Error::call(format!("`{name}` must be {}, got {} for `{}`", check.must_be(item), show(item), shown(key)))
+            }
+            None => must_be(&check.must_be(value)),
         });
+    }
+    if parsed.is_none() && T::KIND == usize::KIND && value.as_f64().is_some_and(|x| x < 0.0) {
+        return Err(must_be("at least 0"));
     }
     parsed.ok_or_else(|| must_be(&if T::allowed().is_empty() { format!("a {}", T::KIND) } else { T::allowed() }))
 }
 
-/// A value as the user would write it in SQL.
+/// A value as the user would write it in SQL, or its beginning if it is long.
 pub fn show(value: &Value) -> String {
+    const ITEMS: usize = 12;
+    let list = |items: &mut dyn Iterator<Item = String>, all: usize| {
+        let more = if all > ITEMS { format!(", … (+{})", all - ITEMS) } else { String::new() };
+        items.take(ITEMS).collect::<Vec<_>>().join(", ") + &more
+    };
     match value {
         Value::Null => "NULL".into(),
-        Value::String(text) => format!("'{text}'"),
-        Value::Array(items) => format!("[{}]", items.iter().map(show).collect::<Vec<_>>().join(", ")),
+        Value::String(text) => format!("'{}'", shown(text)),
+        Value::Array(items) => format!("[{}]", list(&mut items.iter().map(show), items.len())),
+        Value::Object(items) => {
+            let entry = |(name, item): (&String, &Value)| format!("'{}': {}", shown(name), show(item));
+            format!("{{{}}}", list(&mut items.iter().map(entry), items.len()))
+        }
         other => other.to_string(),
     }
 }
@@ -159,6 +190,7 @@ pub fn show(value: &Value) -> String {
 impl OptionType for f64 {
     const KIND: &'static str = "number";
     const LIST: &'static str = "list of numbers";
+    const LIST_MAX: usize = 10_000;
     fn parse(value: &Value) -> Option<Self> {
         value.as_f64().filter(|x| x.is_finite())
     }
@@ -170,6 +202,7 @@ impl OptionType for f64 {
 impl OptionType for usize {
     const KIND: &'static str = "whole number";
     const LIST: &'static str = "list of whole numbers";
+    const LIST_MAX: usize = 64;
     fn parse(value: &Value) -> Option<Self> {
         whole(value)
     }
@@ -221,6 +254,7 @@ impl<T: OptionType> OptionType for Vec<T> {
     }
     fn parse(value: &Value) -> Option<Self> {
         match value {
+            Value::Array(items) if items.len() > T::LIST_MAX => None,
             Value::Array(items) => items.iter().map(T::parse).collect(),
             one => T::parse(one).map(|one| vec![one]),
         }
@@ -336,7 +370,7 @@ impl OptionType for Bytes {
         "a size such as '512MB' or '2GB'".into()
     }
     fn parse(value: &Value) -> Option<Self> {
-        let Some(text) = value.as_str() else { return whole(value).filter(|bytes| *bytes > 0).map(Bytes) };
+        let Some(text) = value.as_str() else { return whole(value).filter(|bytes| (1..1 << 60).contains(bytes)).map(Bytes) };
         let text = text.trim().to_lowercase();
         let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let factor = match text[digits..].trim() {
@@ -347,7 +381,7 @@ impl OptionType for Bytes {
             _ => return None,
         };
         let bytes = text[..digits].parse::<f64>().ok()? * factor;
-        (bytes >= 1.0).then_some(Bytes(bytes as usize))
+        (1.0..1e18).contains(&bytes).then_some(Bytes(bytes as usize))
     }
     fn print(&self) -> String {
         self.0.to_string()
@@ -373,7 +407,7 @@ pub fn one_of(words: &[&str]) -> String {
 
 /// Names that an option gave but the table does not have.
 pub fn unknown_names(option: &str, missing: &str, known: &[String]) -> Error {
-    let hint = did_you_mean(missing, known);
+    let (hint, missing) = (did_you_mean(missing, known), shown(missing));
     Error::call(format!("`{option}` names `{missing}`, which is not a feature{hint} features are {}", name_list(known)))
 }
 

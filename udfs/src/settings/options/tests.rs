@@ -41,6 +41,22 @@ fn messages_name_the_option_the_limit_and_the_value() {
 }
 
 #[test]
+fn every_limit_has_an_upper_end() {
+    assert_eq!(message(r#"{"coats": 9223372036854775807}"#), "`coats` must be at most 1000000000, got 9223372036854775807");
+    assert_eq!(Check::AtLeast(1.0).must_be(&Value::from(vec![4_294_967_296u64, 1])), "at most 1000000000");
+    assert!(!Check::Above(0.0).holds(&Value::from(1e300)) && Check::Above(0.0).holds(&Value::from(1e9)));
+    assert_eq!(Vec::<usize>::parse(&Value::from(vec![1; 65])), None);
+}
+
+#[test]
+fn values_are_shown_as_far_as_they_are_recognised() {
+    let name = "x".repeat(1_000_000);
+    assert_eq!(show(&Value::from(name.as_str())).chars().count(), 63);
+    assert_eq!(show(&Value::from((0..1_000).collect::<Vec<_>>())), "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, … (+988)]");
+    assert_eq!(show(&serde_json::json!({"a": ["b\n", null]})), r"{'a': ['b\n', NULL]}");
+}
+
+#[test]
 fn sizes_are_written_as_people_write_them() {
     let size = |text: &str| Bytes::parse(&Value::from(text)).map(|b| b.0);
     assert_eq!(size("2 KB"), Some(2048));

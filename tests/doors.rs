@@ -1,0 +1,137 @@
+//! Ways into the engine that a query cannot show: sessions of all kinds, catalogs that take their time, what the sources may name.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use datafusion::catalog::{MemorySchemaProvider, SchemaProvider, TableProvider};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use pursuit::Engine;
+
+use crate::session::{error, query, session, texts};
+
+const PROBLEM: &str = "SELECT feature FROM omp((SELECT * FROM sample_problem('linear', 100, 1)), label => label, k => 1)";
+
+#[tokio::test]
+async fn a_session_that_is_being_built_takes_all_functions() {
+    // Before the default functions and after them.
+    let engine = Engine::default();
+    for builder in [
+        engine.install(SessionStateBuilder::new().with_default_features()).unwrap(),
+        engine.install(SessionStateBuilder::new()).unwrap().with_default_features(),
+    ] {
+        let ctx = SessionContext::new_with_state(builder.build());
+        assert_eq!(texts(&query(&ctx, PROBLEM).await.unwrap(), "feature"), ["x1"]);
+        let gram = "SELECT select_from(gram(label, x1, x2), 'omp') IS NULL FROM sample_problem('linear', 100, 1)";
+        assert_eq!(query(&ctx, gram).await.unwrap()[0].num_rows(), 1);
+    }
+    let message = Engine::default().with_samples().install(SessionStateBuilder::new()).err().unwrap().strip_backtrace();
+    assert!(message.contains("sample tables need a catalog"), "{message}");
+}
+
+#[tokio::test]
+async fn a_session_that_stands_takes_them_with_one_call() {
+    let ctx = SessionContext::new();
+    pursuit::register(&ctx).unwrap();
+    assert_eq!(texts(&query(&ctx, PROBLEM).await.unwrap(), "feature"), ["x1"]);
+}
+
+#[tokio::test]
+async fn sample_tables_make_a_catalog_where_there_is_none() {
+    let config = SessionConfig::new().with_create_default_catalog_and_schema(false);
+    let ctx = SessionContext::new_with_config(config);
+    Engine::default().with_samples().register(&ctx).unwrap();
+    let answer = query(&ctx, "SELECT feature FROM omp('sample.diabetes', 'label', 1)").await.unwrap();
+    assert_eq!(texts(&answer, "feature"), ["bmi"]);
+}
+
+/// A catalog on the other side of a network: every look-up waits for a timer of the runtime.
+#[derive(Debug)]
+struct Slow(MemorySchemaProvider);
+
+#[async_trait]
+impl SchemaProvider for Slow {
+    fn table_names(&self) -> Vec<String> {
+        self.0.table_names()
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>, DataFusionError> {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        if name == "broken" {
+            return Err(DataFusionError::Execution("the network\nis down".to_string()));
+        }
+        self.0.table(name).await
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.0.table_exist(name)
+    }
+}
+
+async fn slow_catalogs_answer() {
+    let ctx = session();
+    let table = ctx.table_provider("sample.diabetes").await.unwrap();
+    let schema = Slow(MemorySchemaProvider::new());
+    schema.0.register_table("patients".to_string(), table).unwrap();
+    ctx.catalog("datafusion").unwrap().register_schema("far", Arc::new(schema)).unwrap();
+    for call in ["omp('far.patients', 'label', 1)", "omp(far.patients, label => label, k => 1)"] {
+        let answer = query(&ctx, &format!("SELECT feature FROM {call}")).await.unwrap();
+        assert_eq!(texts(&answer, "feature"), ["bmi"]);
+    }
+    // A table that is an option is read while planning.
+    let groups = "SELECT feature FROM omp('sample.diabetes', label => 'label', k => 1, groups => 'far.groups')";
+    let message = error(&ctx, groups).await;
+    assert!(message.contains("omp: no table or view named `far.groups`"), "{message}");
+    let message = error(&ctx, "SELECT * FROM omp('far.broken', 'label', 1)").await;
+    assert!(message.contains(r"omp: cannot look up `far.broken`: Execution error: the network\nis down"), "{message}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn slow_catalogs_answer_on_a_runtime_of_workers() {
+    tokio::time::timeout(Duration::from_secs(60), tokio::spawn(slow_catalogs_answer())).await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn slow_catalogs_answer_on_a_runtime_of_one_thread() {
+    slow_catalogs_answer().await;
+}
+
+/// Addresses at which nobody answers end in one line, and in the shell's own exit code.
+#[test]
+fn addresses_at_which_nobody_answers_are_one_line() {
+    for address in ["http://127.0.0.1:9/a.csv", "https://127.0.0.1:9/a.csv"] {
+        let mut shell = Command::new(env!("CARGO_BIN_EXE_pursuit"));
+        let sql = format!("SELECT * FROM omp('{address}', 'label', 1)");
+        let output = shell.args(["-q", "-c", &sql]).output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), message.lines().count()), (Some(1), 1), "{message}");
+        assert!(message.contains(&format!("omp: cannot look up `{address}`: ")), "{message}");
+    }
+}
+
+/// Nothing in `src/` depends on which selectors there are: the texts of the program name none.
+#[test]
+fn the_engine_names_no_selector() {
+    let specs: Vec<_> = pursuit_udfs::selectors().into_iter().chain(pursuit_udfs::reports()).collect();
+    let names: Vec<&str> = specs.iter().flat_map(|spec| spec.aliases.iter().copied().chain([spec.name])).collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    for file in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        // What streams rows through a policy is about to become an operator of any model.
+        if file.extension().is_none_or(|extension| extension != "rs") || file.file_stem().is_some_and(|stem| stem == "classify") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&file).unwrap();
+        let program = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for line in program.lines().filter(|line| !line.trim_start().starts_with("//")) {
+            let quoted = line.split('"').skip(1).step_by(2);
+            let words = quoted.flat_map(|text| text.split(|c: char| !c.is_alphanumeric() && c != '_'));
+            for word in words {
+                assert!(!names.contains(&word), "{} names `{word}`: {line}", file.display());
+            }
+        }
+    }
+}
