@@ -15,7 +15,7 @@ pub(crate) struct Pursuit<'a> {
     pub correlations: Vec<f64>,
     /// ‖P xⱼ‖²
     pub energies: Vec<f64>,
-    /// ‖P y‖², of a label of length 1
+    /// ‖P y‖², where the label has length 1
     pub unexplained: f64,
     /// The columns taken in.
     pub columns: Vec<usize>,

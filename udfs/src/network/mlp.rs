@@ -295,6 +295,8 @@ impl Mlp {
         let all: Vec<u32> = (0..samples.rows() as u32).collect();
         let width = self.layers[0].width;
         let mut total = vec![0.0f64; self.inputs() * width];
+        // The rows of the next batch are of other samples.
+        let next = std::mem::take(&mut batch.next);
         for rows in all.chunks(256) {
             run.check()?;
             self.differentiate(samples, rows, Gate { mask: Some(mask), decay: None }, batch)?;
@@ -302,6 +304,7 @@ impl Mlp {
             let share = rows.len() as f64 / all.len() as f64;
             total.iter_mut().zip(self.layers[0].weights.gradient.iter()).for_each(|(sum, g)| *sum += share * f64::from(*g));
         }
+        batch.next = next;
         Ok(total.chunks(width).map(|row| row.iter().map(|g| g * g).sum::<f64>().sqrt()).collect())
     }
 }

@@ -207,3 +207,14 @@ fn cancels_inside_a_step() {
     let (table, label) = bars(20);
     assert_eq!(cnn().select(&table.problem_of_rows(&label), &run), Err(Error::cancelled()));
 }
+
+/// Every candidate is a fit in every fold, so one fit must be short.
+#[test]
+fn support_vectors_take_seconds() {
+    let (table, label) = crate::testing::planted(300, 4, &[2, 0], 0.5, 3);
+    let start = std::time::Instant::now();
+    let svm = NeuralGreedyPursuit { predictor: vec![Predicting::Svm], ..NeuralGreedyPursuit::default() };
+    let ranking = svm.select(&table.k(2).problem_of_rows(&label), &Run::new(0)).unwrap();
+    assert_eq!(ranking.units(), [2, 0]);
+    assert!(start.elapsed().as_secs() < 15, "{:?}", start.elapsed());
+}
