@@ -9,6 +9,7 @@ pub(crate) mod readout;
 pub(crate) mod refit;
 pub(crate) mod smartcore;
 pub(crate) mod ssfn;
+pub(crate) mod trees;
 
 use crate::judging::folds::Folds;
 use crate::judging::metric::Tally;

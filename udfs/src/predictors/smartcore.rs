@@ -1,7 +1,5 @@
-//! smartcore's predictors: nearest neighbours, support vectors, a forest, a tree.
+//! smartcore's predictors: nearest neighbours and support vectors.
 
-use smartcore::ensemble::random_forest_classifier::{RandomForestClassifier, RandomForestClassifierParameters};
-use smartcore::ensemble::random_forest_regressor::{RandomForestRegressor, RandomForestRegressorParameters};
 use smartcore::error::Failed;
 use smartcore::linalg::basic::matrix::DenseMatrix;
 use smartcore::neighbors::knn_classifier::{KNNClassifier, KNNClassifierParameters};
@@ -9,8 +7,6 @@ use smartcore::neighbors::knn_regressor::{KNNRegressor, KNNRegressorParameters};
 use smartcore::svm::Kernels;
 use smartcore::svm::svc::{SVC, SVCParameters};
 use smartcore::svm::svr::{SVR, SVRParameters};
-use smartcore::tree::decision_tree_classifier::{DecisionTreeClassifier, DecisionTreeClassifierParameters};
-use smartcore::tree::decision_tree_regressor::{DecisionTreeRegressor, DecisionTreeRegressorParameters};
 
 use crate::judging::folds::Folds;
 use crate::predictors::refit::Learner;
@@ -21,8 +17,6 @@ use crate::{Error, Result, Run};
 pub(crate) enum Smartcore {
     Knn { neighbors: usize },
     Svm,
-    Forest { trees: usize, seed: u64 },
-    Tree,
 }
 
 impl Learner for Smartcore {
@@ -56,8 +50,6 @@ impl Smartcore {
         match self {
             Smartcore::Knn { .. } => "knn",
             Smartcore::Svm => "svm",
-            Smartcore::Forest { .. } => "forest",
-            Smartcore::Tree => "tree",
         }
     }
 
@@ -83,14 +75,6 @@ impl Smartcore {
                 let predicted = SVR::fit(&x, &y, &parameters)?.predict(&asked)?;
                 Ok(predicted.into_iter().map(|y| mean + scale * y).collect())
             }
-            Smartcore::Forest { trees, seed } => {
-                let parameters = RandomForestRegressorParameters::default().with_n_trees(trees).with_seed(seed);
-                RandomForestRegressor::fit(&x, &y, parameters)?.predict(&asked)
-            }
-            Smartcore::Tree => {
-                let parameters = DecisionTreeRegressorParameters { seed: Some(0), min_samples_leaf: LEAF, ..Default::default() };
-                DecisionTreeRegressor::fit(&x, &y, parameters)?.predict(&asked)
-            }
         }
     }
 
@@ -107,20 +91,9 @@ impl Smartcore {
                 let parameters = SVCParameters::default().with_kernel(radial(columns)).with_seed(Some(0));
                 SVC::fit(&x, &y, &parameters)?.predict(&asked)
             }
-            Smartcore::Forest { trees, seed } => {
-                let parameters = RandomForestClassifierParameters::default().with_n_trees(trees.min(1000) as u16).with_seed(seed);
-                RandomForestClassifier::fit(&x, &y, parameters)?.predict(&asked).map(numbers)
-            }
-            Smartcore::Tree => {
-                let parameters = DecisionTreeClassifierParameters { seed: Some(0), min_samples_leaf: LEAF, ..Default::default() };
-                DecisionTreeClassifier::fit(&x, &y, parameters)?.predict(&asked).map(numbers)
-            }
         }
     }
 }
-
-/// Fewest rows of a leaf of a tree: one alone with a row apiece only remembers.
-const LEAF: usize = 5;
 
 /// The radial kernel, as wide as the number of columns asks for.
 fn radial(columns: &[usize]) -> Kernels {
@@ -168,7 +141,7 @@ mod tests {
             let predict = |smart: Smartcore, columns: usize| {
                 smart.predict(&folds, &(0..columns).collect::<Vec<_>>(), &learn, &rows, &Run::new(0))
             };
-            let able = [Smartcore::Knn { neighbors: 3 }, Smartcore::Forest { trees: 5, seed: 1 }, Smartcore::Tree];
+            let able = [Smartcore::Knn { neighbors: 3 }];
             for predictions in able.map(|smart| predict(smart, 40)).into_iter().chain([predict(Smartcore::Svm, learn.len())]) {
                 let predictions = predictions.unwrap();
                 assert!(predictions.len() == rows.len() && predictions.iter().flatten().all(|value| value.is_finite()));

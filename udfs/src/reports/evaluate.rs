@@ -5,6 +5,8 @@ use crate::judging::judge::{self, Verdict};
 use crate::network::samples::Inputs;
 use crate::network::training::Training;
 use crate::predictors::linear;
+use crate::predictors::trees::{Others, Trees};
+use crate::trees::boosting::Boosting;
 use crate::{Check, Error, Label, Problem, Result, Run, Split, choice, report};
 
 choice! {
@@ -13,6 +15,8 @@ choice! {
         Mlp = "mlp",
         Linear = "linear",
         Logistic = "logistic",
+        Forest = "forest",
+        Boosting = "boosting",
     }
 }
 
@@ -26,7 +30,8 @@ report! {
     /// held-out share of the rows (`validation`, by default a fifth). The row `train` tells the same for the rows learnt from.
     /// Trained anew for each of the `seeds`; `value` is the mean, `deviation` the standard deviation.
     ///
-    /// The model is a network, least squares (which has no log loss, because fitted values are no probabilities) or logistic regression.
+    /// The model is a network, least squares (which has no log loss, because fitted values are no probabilities), logistic regression, a random forest of 100 trees, or
+    /// boosted trees, of which there are 100 (of three classes and more for each class).
     #[report(name = "evaluate", aliases = [], table = ("test", "The rows to judge by, with the same columns."))]
     pub struct Evaluate {
         /// What predicts the label.
@@ -41,6 +46,9 @@ report! {
 const EPOCHS: usize = 80;
 const STEPS_MIN: usize = 2000;
 const STEPS_MAX: usize = 40_000;
+
+/// Trees of a forest, rounds of boosting.
+const TREES: usize = 100;
 
 impl Report for Evaluate {
     fn columns(&self) -> Vec<(&'static str, Kind)> {
@@ -84,7 +92,7 @@ impl Evaluate {
         let rows = problem.rows();
         if self.model == Model::Logistic && problem.label == Label::Numbers {
             return Err(Error::data(
-                "model => 'logistic' predicts classes, and the label is a number; use model => 'linear' or 'mlp'",
+                "model => 'logistic' predicts classes, and the label is a number; use model => 'linear', 'forest', 'boosting' or 'mlp'",
             ));
         }
         if let Some(test) = &problem.held_out
@@ -99,25 +107,41 @@ impl Evaluate {
         let inputs = Inputs::new(problem, rows, columns);
         let one = |seed: usize| {
             let run = run.with_seed(seed as u64);
-            let (train, test) = match &problem.held_out {
-                Some(test) => {
-                    let all = Split::none(rows.rows());
-                    (inputs.samples(rows, &all.train), inputs.samples(test, &Split::none(test.rows()).train))
-                }
-                None => {
-                    let split = self.training.split(rows, true, &run);
-                    (inputs.samples(rows, &split.train), inputs.samples(rows, &split.valid))
-                }
+            let split = match &problem.held_out {
+                Some(_) => Split::none(rows.rows()),
+                None => self.training.split(rows, true, &run),
             };
-            let a_pass = (train.rows() / self.training.batch_rows(train.rows())).max(1);
-            let steps = match self.training.epochs {
-                Some(epochs) => epochs * a_pass,
-                None => (EPOCHS * a_pass).clamp(STEPS_MIN, STEPS_MAX),
+            let by_trees = |trees: Trees| {
+                let others = problem.held_out.as_ref().map_or(Others::Rows(&split.valid), |test| Others::Table(test));
+                trees.verdicts(problem, &inputs, &split.train, others, &run)
+            };
+            let samples = || {
+                let test = match &problem.held_out {
+                    Some(test) => inputs.samples(test, &Split::none(test.rows()).train),
+                    None => inputs.samples(rows, &split.valid),
+                };
+                (inputs.samples(rows, &split.train), test)
             };
             match self.model {
-                Model::Mlp => judge::fit(&inputs, &train, &[&test, &train], &self.training, steps, &run),
-                Model::Linear => Ok(linear::least_squares(&inputs, &train, &[&test, &train])),
-                Model::Logistic => linear::logistic(&inputs, &train, &[&test, &train], &run),
+                Model::Mlp => {
+                    let (train, test) = samples();
+                    let a_pass = (train.rows() / self.training.batch_rows(train.rows())).max(1);
+                    let steps = match self.training.epochs {
+                        Some(epochs) => epochs * a_pass,
+                        None => (EPOCHS * a_pass).clamp(STEPS_MIN, STEPS_MAX),
+                    };
+                    judge::fit(&inputs, &train, &[&test, &train], &self.training, steps, &run)
+                }
+                Model::Linear => {
+                    let (train, test) = samples();
+                    Ok(linear::least_squares(&inputs, &train, &[&test, &train]))
+                }
+                Model::Logistic => {
+                    let (train, test) = samples();
+                    linear::logistic(&inputs, &train, &[&test, &train], &run)
+                }
+                Model::Forest => by_trees(Trees::forest(TREES)),
+                Model::Boosting => by_trees(Trees::Boosting(Boosting { rounds: TREES, ..Boosting::default() })),
             }
         };
         (0..self.seeds).into_par_iter().map(one).collect()

@@ -12,6 +12,7 @@ use crate::predictors::readout::Readout;
 use crate::predictors::refit::Refit;
 use crate::predictors::smartcore::Smartcore;
 use crate::predictors::ssfn::Ssfn;
+use crate::predictors::trees::{TreeLearner, Trees};
 use crate::reading::windows::{check_pixels, two_numbers, windows};
 use crate::selectors::neural_greedy_pursuit::greedy::{Named, Pursuit};
 use crate::{Check, Error, Problem, Ranking, Reads, Result, Run, Selector, choice, selector};
@@ -28,6 +29,7 @@ choice! {
         Svm = "svm",
         Forest = "forest",
         Tree = "tree",
+        Boosting = "boosting",
     }
 }
 
@@ -45,7 +47,7 @@ selector! {
     /// With several predictors each step takes the best, and `reason` names it.
     ///
     /// Predictors: 'ssfn' is a network of random neurons whose readout is learnt in closed form; 'mlp' is a trained one, 'cnn' one of filters, for classes of images; 'linear' is least squares; 'logistic' is for classes;
-    /// 'knn', 'svm', 'forest' and 'tree' are smartcore's. Only ssfn and linear judge a candidate without a fit from the beginning.
+    /// 'forest', 'tree' and 'boosting' are trees on binned columns; 'knn' and 'svm' are smartcore's. Only ssfn and linear judge a candidate without a fit from the beginning.
     ///
     /// Cost of a step with ssfn: `candidates × rows × (neurons + chosen)²` multiplications, in parallel over candidates.
     ///
@@ -90,7 +92,7 @@ selector! {
         epochs: usize = 10, Check::Between(1.0, 100000.0);
         /// Neighbours that knn asks.
         neighbors: usize = 5, Check::Between(1.0, 10000.0);
-        /// Trees of forest.
+        /// Trees of forest, rounds of boosting.
         trees: usize = 30, Check::Between(1.0, 1000.0);
         /// Rows and columns of an image whose pixels, row by row, are the features; with `window`, or for cnn.
         image: Vec<usize> = Vec::new(), Check::AtLeast(1.0);
@@ -131,7 +133,7 @@ impl Selector for NeuralGreedyPursuit {
         // Few rows leave close decisions to luck, and cost little to set apart once more.
         let others = if folds.rows() <= FEW_ROWS { OTHER_FOLDS } else { 0 };
         let others = (1..=others).map(|draw| self.set_apart(problem, &run.with_seed(draw))).collect::<Result<Vec<Folds>>>()?;
-        let predictors = self.predictors(&folds, cnn, run);
+        let predictors = self.predictors(&folds, cnn, run)?;
         let pursuit = Pursuit::new(problem, &folds, predictors, limit, run);
         let mut pursuit = pursuit.with_metric(self.metric).with_shortlist(self.shortlist).with_others(&others);
         for unit in &problem.must_include {
@@ -190,10 +192,7 @@ impl NeuralGreedyPursuit {
                 Predicting::Svm => folds.classes.is_none_or(|classes| classes <= 2),
                 _ => true,
             };
-            let weighs = |predictor: Predicting| {
-                !folds.is_weighted
-                    || !matches!(predictor, Predicting::Knn | Predicting::Svm | Predicting::Forest | Predicting::Tree)
-            };
+            let weighs = |predictor: Predicting| !folds.is_weighted || !matches!(predictor, Predicting::Knn | Predicting::Svm);
             let has_image = !self.image.is_empty();
             let can = |other: Predicting| fits(other) && weighs(other) && (has_image || other != Predicting::Cnn);
             if !fits(*predictor) {
@@ -236,10 +235,10 @@ impl NeuralGreedyPursuit {
         Ok(Convolutional { height, width, epochs: self.epochs, pixels })
     }
 
-    fn predictors<'a>(&self, folds: &'a Folds, cnn: Option<Convolutional>, run: &Run) -> Vec<Named<'a>> {
-        let seed = run.random("forest", 0).next_u64();
-        let make = |predictor: &Predicting| -> Box<dyn Predictor<'a> + 'a> {
-            match predictor {
+    fn predictors<'a>(&self, folds: &'a Folds, cnn: Option<Convolutional>, run: &Run) -> Result<Vec<Named<'a>>> {
+        let trees = |trees: Trees| -> Result<Refit<'a>> { Ok(Refit::new(folds, TreeLearner::new(trees, folds, run)?)) };
+        let make = |predictor: &Predicting| -> Result<Box<dyn Predictor<'a> + 'a>> {
+            Ok(match predictor {
                 Predicting::Ssfn => Box::new(Ssfn::new(folds, self.neurons, self.readout, self.ridge, run)),
                 Predicting::Linear => Box::new(Ssfn::linear(folds, run)),
                 Predicting::Mlp => Box::new(Refit::new(folds, MlpLearner::new(self.hidden.clone(), self.epochs))),
@@ -247,11 +246,13 @@ impl NeuralGreedyPursuit {
                 Predicting::Logistic => Box::new(Refit::new(folds, Logistic)),
                 Predicting::Knn => Box::new(Refit::new(folds, Smartcore::Knn { neighbors: self.neighbors })),
                 Predicting::Svm => Box::new(Refit::new(folds, Smartcore::Svm)),
-                Predicting::Forest => Box::new(Refit::new(folds, Smartcore::Forest { trees: self.trees, seed })),
-                Predicting::Tree => Box::new(Refit::new(folds, Smartcore::Tree)),
-            }
+                Predicting::Forest => Box::new(trees(Trees::forest(self.trees))?),
+                Predicting::Tree => Box::new(trees(Trees::tree())?),
+                Predicting::Boosting => Box::new(trees(Trees::boosting(self.trees))?),
+            })
         };
-        self.predictor.iter().map(|predictor| (word(*predictor).trim_matches('\'').to_string(), make(predictor))).collect()
+        let named = |predictor: &Predicting| Ok((word(*predictor).trim_matches('\'').to_string(), make(predictor)?));
+        self.predictor.iter().map(named).collect()
     }
 }
 
@@ -262,7 +263,7 @@ fn word(predictor: Predicting) -> String {
 /// `'ssfn', 'knn' and 'tree'`
 fn names(fits: impl Fn(Predicting) -> bool) -> String {
     use Predicting::*;
-    let all = [Ssfn, Mlp, Cnn, Linear, Logistic, Knn, Svm, Forest, Tree];
+    let all = [Ssfn, Mlp, Cnn, Linear, Logistic, Knn, Svm, Forest, Tree, Boosting];
     let names: Vec<String> = all.into_iter().filter(|predictor| fits(*predictor)).map(word).collect();
     match names.split_last() {
         Some((last, first)) if !first.is_empty() => format!("{} and {last}", first.join(", ")),
@@ -374,8 +375,8 @@ mod tests {
         let classes: Vec<f64> = label.iter().map(|y| f64::from(*y > 0.0)).collect();
         use Predicting::*;
         for (is_class, predictors) in [
-            (false, vec![Ssfn, Mlp, Linear, Knn, Svm, Forest, Tree]),
-            (true, vec![Ssfn, Mlp, Linear, Logistic, Knn, Svm, Forest, Tree]),
+            (false, vec![Ssfn, Mlp, Linear, Knn, Svm, Forest, Tree, Boosting]),
+            (true, vec![Ssfn, Mlp, Linear, Logistic, Knn, Svm, Forest, Tree, Boosting]),
         ] {
             let task = if is_class { crate::Task::Classification } else { crate::Task::Regression };
             let problem = Table { task: Some(task), ..table.clone() }.k(2);
@@ -447,7 +448,7 @@ mod tests {
         let numbers = Table { task: Some(crate::Task::Regression), ..table.clone() };
         assert_eq!(
             refused(&numbers, &label, cnn()),
-            "predictor 'cnn' cannot predict numbers; 'ssfn', 'mlp', 'linear', 'knn', 'svm', 'forest' and 'tree' can"
+            "predictor 'cnn' cannot predict numbers; 'ssfn', 'mlp', 'linear', 'knn', 'svm', 'forest', 'tree' and 'boosting' can"
         );
     }
 
@@ -460,18 +461,18 @@ mod tests {
         let with = |predictor| NeuralGreedyPursuit { predictor: vec![predictor], ..Default::default() };
         assert_eq!(
             refused(&table, &label, with(Predicting::Logistic)),
-            "predictor 'logistic' cannot predict numbers; 'ssfn', 'mlp', 'linear', 'knn', 'svm', 'forest' and 'tree' can"
+            "predictor 'logistic' cannot predict numbers; 'ssfn', 'mlp', 'linear', 'knn', 'svm', 'forest', 'tree' and 'boosting' can"
         );
         let classes: Vec<f64> = (0..60).map(|row| f64::from(row % 3)).collect();
         let three = Table { task: Some(crate::Task::Classification), ..table.clone() };
         assert_eq!(
             refused(&three, &classes, with(Predicting::Svm)),
-            "predictor 'svm' cannot predict 3 classes; 'ssfn', 'mlp', 'linear', 'logistic', 'knn', 'forest' and 'tree' can"
+            "predictor 'svm' cannot predict 3 classes; 'ssfn', 'mlp', 'linear', 'logistic', 'knn', 'forest', 'tree' and 'boosting' can"
         );
         let weighted = Table { weights: Some(vec![2.0; 60]), ..table.clone() };
         assert_eq!(
             refused(&weighted, &label, with(Predicting::Knn)),
-            "predictor 'knn' knows no weights; 'ssfn', 'mlp' and 'linear' do"
+            "predictor 'knn' knows no weights; 'ssfn', 'mlp', 'linear', 'forest', 'tree' and 'boosting' do"
         );
         let both = NeuralGreedyPursuit { folds: Some(3), validation: Some(0.2), ..Default::default() };
         assert!(refused(&table, &label, both).starts_with("give `folds` or `validation`, not both"));
