@@ -1,7 +1,7 @@
 use crate::reading::bins::{BINS_MAX, Counts};
 use crate::trees::boosting;
 use crate::trees::columns::{Columns, ranking};
-use crate::trees::forest::{Answer, Lesson};
+use crate::trees::forest::{Answer, LESSON_BYTES, Lesson};
 use crate::{Check, Problem, Ranking, Reads, Result, Run, Selector, Split, choice, selector};
 
 choice! {
@@ -32,7 +32,7 @@ selector! {
     /// Source: Friedman, 2001. Greedy function approximation; Chen, Guestrin, 2016. XGBoost; Ke et al., 2017. LightGBM.
     #[selector(
         name = "boosting",
-        aliases = ["gradient_boosting"],
+        aliases = [],
         labels = Any,
         score = "share of the decrease of the loss",
     )]
@@ -71,6 +71,7 @@ impl Selector for Boosting {
         let rows = problem.rows();
         let bins = problem.bins(BINS_MAX, run)?;
         let columns = Columns::of(problem, &bins);
+        let _lease = run.reserve(rows.rows() * (LESSON_BYTES + 2 * size_of::<usize>()))?;
         let split = self.validation.map_or_else(|| Split::none(rows.rows()), |share| Split::fraction(rows, share, run));
         let short = |rows: &[usize]| rows.iter().map(|row| *row as u32).collect::<Vec<_>>();
         let lesson = Lesson { columns, rows: short(&split.train), counts: Counts::of(rows), answer: Answer::of(rows) };

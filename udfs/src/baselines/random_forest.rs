@@ -1,6 +1,6 @@
 use crate::reading::bins::{BINS_MAX, Counts};
 use crate::trees::columns::{Columns, ranking};
-use crate::trees::forest::{Answer, Forest, Lesson};
+use crate::trees::forest::{Answer, Forest, LESSON_BYTES, Lesson};
 use crate::trees::importance;
 use crate::{Check, Problem, Ranking, Reads, Result, Run, Selector, choice, selector};
 
@@ -73,6 +73,7 @@ pub(super) fn rank(forest: &Forest, importance: Importance, problem: &Problem, r
     let rows = problem.rows();
     let bins = problem.bins(BINS_MAX, run)?;
     let columns = Columns::of(problem, &bins);
+    let _lease = run.reserve(rows.rows() * LESSON_BYTES)?;
     let (counts, answer) = (Counts::of(rows), Answer::of(rows));
     let lesson = Lesson { columns, rows: (0..rows.rows() as u32).collect(), counts, answer };
     let trees = match importance {

@@ -2,14 +2,15 @@
 
 pub(crate) mod cnn;
 pub(crate) mod convolution;
+pub(crate) mod knn;
 pub(crate) mod linear;
 pub(crate) mod logistic;
 pub(crate) mod mlp;
 pub(crate) mod readout;
 pub(crate) mod refit;
-pub(crate) mod smartcore;
 pub(crate) mod ssfn;
 pub(crate) mod svm;
+pub(crate) mod trees;
 
 use crate::judging::folds::Folds;
 use crate::judging::metric::Tally;

@@ -4,8 +4,8 @@
 //! place, and a run can be stopped after any of them.
 
 use crate::judging::folds::Folds;
+use crate::predictors::knn::one;
 use crate::predictors::refit::Learner;
-use crate::predictors::smartcore::one;
 use crate::{Result, Run};
 
 /// Price of an error, and errors of numbers (in standard deviations) that cost nothing. Both are libsvm's.

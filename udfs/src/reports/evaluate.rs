@@ -7,6 +7,8 @@ use crate::judging::judge::{self, Verdict};
 use crate::network::samples::Inputs;
 use crate::network::training::Training;
 use crate::predictors::linear;
+use crate::predictors::trees::{Others, Trees};
+use crate::trees::boosting::Boosting;
 use crate::{Check, Error, Label, Problem, Result, Rows, Run, Split, choice, report};
 
 choice! {
@@ -15,6 +17,8 @@ choice! {
         Mlp = "mlp",
         Linear = "linear",
         Logistic = "logistic",
+        Forest = "forest",
+        Boosting = "boosting",
     }
 }
 
@@ -29,7 +33,8 @@ report! {
     /// Trained anew for each of the `seeds`; `value` is the mean, `deviation` the standard deviation. `value` is NULL where the rows cannot tell: R² of a label
     /// that does not vary in them, the area under the curve of one class. `seeds` counts those that could be judged.
     ///
-    /// The model is a network, least squares (which has no log loss, because fitted values are no probabilities) or logistic regression.
+    /// The model is a network, least squares (which has no log loss, because fitted values are no probabilities), logistic regression, a random forest of 100 trees, or
+    /// boosted trees, of which there are 100 (of three classes and more for each class).
     #[report(name = "evaluate", aliases = [], table = ("test", "The rows to judge by, with the same columns."))]
     pub struct Evaluate {
         /// What predicts the label.
@@ -44,6 +49,9 @@ report! {
 const EPOCHS: usize = 80;
 const STEPS_MIN: usize = 2000;
 const STEPS_MAX: usize = 40_000;
+
+/// Trees of a forest, rounds of boosting.
+const TREES: usize = 100;
 
 impl Report for Evaluate {
     fn columns(&self) -> Vec<(&'static str, Kind)> {
@@ -88,7 +96,7 @@ impl Evaluate {
         let rows = problem.rows();
         if self.model == Model::Logistic && problem.label == Label::Numbers {
             return Err(Error::data(
-                "model => 'logistic' predicts classes, and the label is a number; use model => 'linear' or 'mlp'",
+                "model => 'logistic' predicts classes, and the label is a number; use model => 'linear', 'forest', 'boosting' or 'mlp'",
             ));
         }
         if let Some(test) = &problem.held_out
@@ -101,17 +109,30 @@ impl Evaluate {
         }
         let columns: Vec<usize> = (0..rows.columns.len()).filter(|at| rows.columns[*at].iter().any(|x| *x != 0.0)).collect();
         let inputs = Inputs::new(problem, rows, columns);
-        // The rows lie in memory once, whatever the seeds make of them.
+        // The rows lie in memory once, whatever the seeds make of them; trees have bins of their own.
         let samples = |rows: &Rows| inputs.samples(rows, &Split::none(rows.rows()).train, run).map(Arc::new);
-        let (own, others) = (samples(rows)?, problem.held_out.as_ref().map(|test| samples(test)).transpose()?);
+        let samples = match self.model {
+            Model::Forest | Model::Boosting => None,
+            _ => Some((samples(rows)?, problem.held_out.as_ref().map(|test| samples(test)).transpose()?)),
+        };
         let one = |seed: usize| {
             let run = run.with_seed(seed as u64);
-            let split = if others.is_some() { Split::none(rows.rows()) } else { self.training.split(rows, true, &run) };
+            let split = if problem.held_out.is_some() { Split::none(rows.rows()) } else { self.training.split(rows, true, &run) };
+            let by_trees = |trees: Trees| {
+                let others = problem.held_out.as_ref().map_or(Others::Rows(&split.valid), |test| Others::Table(test));
+                trees.verdicts(problem, &inputs, &split.train, others, &run)
+            };
+            let Some((own, others)) = &samples else {
+                return by_trees(match self.model {
+                    Model::Boosting => Trees::Boosting(Boosting { rounds: TREES, ..Boosting::default() }),
+                    _ => Trees::forest(TREES),
+                });
+            };
             let part = |rows: &[usize]| -> Arc<[u32]> { rows.iter().map(|row| *row as u32).collect() };
             let (learnt, valid) = (part(&split.train), part(&split.valid));
             let all = others.as_ref().map(|others| others.all());
-            let train = (&own, &learnt);
-            let test = others.as_ref().zip(all.as_ref()).unwrap_or((&own, &valid));
+            let train = (own, &learnt);
+            let test = others.as_ref().zip(all.as_ref()).unwrap_or((own, &valid));
             let pass_rows = own.pass_rows(&learnt);
             let a_pass = (pass_rows / self.training.batch_rows(pass_rows)).max(1);
             let steps = match self.training.epochs {
@@ -119,9 +140,9 @@ impl Evaluate {
                 None => (EPOCHS * a_pass).clamp(STEPS_MIN, STEPS_MAX),
             };
             match self.model {
-                Model::Mlp => judge::fit(&inputs, train, &[test, train], &self.training, steps, &run),
                 Model::Linear => linear::least_squares(&inputs, train, &[test, train], &run),
                 Model::Logistic => linear::logistic(&inputs, train, &[test, train], &run),
+                _ => judge::fit(&inputs, train, &[test, train], &self.training, steps, &run),
             }
         };
         (0..self.seeds).into_par_iter().map(one).collect()

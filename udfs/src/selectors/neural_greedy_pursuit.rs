@@ -6,13 +6,14 @@ use crate::judging::folds::{FEW_ROWS, Folds, Holding};
 use crate::judging::metric::{Criterion, Metric, Tally};
 use crate::predictors::Predictor;
 use crate::predictors::cnn::{Convolutional, SIDE_MIN};
+use crate::predictors::knn::Knn;
 use crate::predictors::logistic::Logistic;
 use crate::predictors::mlp::MlpLearner;
 use crate::predictors::readout::Readout;
 use crate::predictors::refit::Refit;
-use crate::predictors::smartcore::Smartcore;
 use crate::predictors::ssfn::Ssfn;
 use crate::predictors::svm::Svm;
+use crate::predictors::trees::{TreeLearner, Trees};
 use crate::reading::windows::{check_pixels, two_numbers, windows};
 use crate::selectors::neural_greedy_pursuit::greedy::{Named, Pursuit};
 use crate::{Check, Error, Problem, Ranking, Reads, Result, Run, Selector, choice, selector};
@@ -29,6 +30,7 @@ choice! {
         Svm = "svm",
         Forest = "forest",
         Tree = "tree",
+        Boosting = "boosting",
     }
 }
 
@@ -49,7 +51,8 @@ selector! {
     /// with extreme labels decide a sum of squares, and with it which noise is chosen.
     ///
     /// Predictors: 'ssfn' is a network of random neurons whose readout is learnt in closed form; 'mlp' is a trained one, 'cnn' one of filters, for classes of images; 'linear' is least squares; 'logistic' is for classes;
-    /// 'svm' has a radial kernel and learns from a thousand rows at most; 'knn', 'forest' and 'tree' are smartcore's. Only ssfn and linear judge a candidate without a fit from the beginning.
+    /// 'forest', 'tree' and 'boosting' are trees on binned columns; 'svm' has a radial kernel and learns from a thousand rows at most; 'knn' is smartcore's. Only ssfn and linear
+    /// judge a candidate without a fit from the beginning.
     ///
     /// Cost of a step with ssfn: `candidates × rows × (neurons + chosen)²` multiplications, in parallel over candidates.
     ///
@@ -94,7 +97,7 @@ selector! {
         epochs: usize = 10, Check::Between(1.0, 100000.0);
         /// Neighbours that knn asks.
         neighbors: usize = 5, Check::Between(1.0, 10000.0);
-        /// Trees of forest.
+        /// Trees of forest, rounds of boosting.
         trees: usize = 30, Check::Between(1.0, 1000.0);
         /// Rows and columns of an image whose pixels, row by row, are the features; with `window`, or for cnn.
         image: Vec<usize> = Vec::new(), Check::AtLeast(1.0);
@@ -135,7 +138,7 @@ impl Selector for NeuralGreedyPursuit {
         // Few rows leave close decisions to luck, and cost little to set apart once more.
         let others = if folds.rows() <= FEW_ROWS { OTHER_FOLDS } else { 0 };
         let others = (1..=others).map(|draw| self.set_apart(problem, &run.with_seed(draw))).collect::<Result<Vec<Folds>>>()?;
-        let predictors = self.predictors(&folds, cnn, run);
+        let predictors = self.predictors(&folds, cnn, run)?;
         let pursuit = Pursuit::new(problem, &folds, predictors, limit, run);
         let mut pursuit = pursuit.with_metric(self.metric).with_shortlist(self.shortlist).with_others(&others);
         for unit in &problem.must_include {
@@ -207,10 +210,7 @@ impl NeuralGreedyPursuit {
                 Predicting::Svm => folds.classes.is_none_or(|classes| classes <= 2),
                 _ => true,
             };
-            let weighs = |predictor: Predicting| {
-                !folds.is_weighted
-                    || !matches!(predictor, Predicting::Knn | Predicting::Svm | Predicting::Forest | Predicting::Tree)
-            };
+            let weighs = |predictor: Predicting| !folds.is_weighted || !matches!(predictor, Predicting::Knn | Predicting::Svm);
             let has_image = !self.image.is_empty();
             let can = |other: Predicting| fits(other) && weighs(other) && (has_image || other != Predicting::Cnn);
             if !fits(*predictor) {
@@ -253,22 +253,24 @@ impl NeuralGreedyPursuit {
         Ok(Convolutional { height, width, epochs: self.epochs, pixels })
     }
 
-    fn predictors<'a>(&self, folds: &'a Folds, cnn: Option<Convolutional>, run: &Run) -> Vec<Named<'a>> {
-        let seed = run.random("forest", 0).next_u64();
-        let make = |predictor: &Predicting| -> Box<dyn Predictor<'a> + 'a> {
-            match predictor {
+    fn predictors<'a>(&self, folds: &'a Folds, cnn: Option<Convolutional>, run: &Run) -> Result<Vec<Named<'a>>> {
+        let trees = |trees: Trees| -> Result<Refit<'a>> { Ok(Refit::new(folds, TreeLearner::new(trees, folds, run)?)) };
+        let make = |predictor: &Predicting| -> Result<Box<dyn Predictor<'a> + 'a>> {
+            Ok(match predictor {
                 Predicting::Ssfn => Box::new(Ssfn::new(folds, self.neurons, self.readout, self.ridge, run)),
                 Predicting::Linear => Box::new(Ssfn::linear(folds, run)),
                 Predicting::Mlp => Box::new(Refit::new(folds, MlpLearner::new(self.hidden.clone(), self.epochs))),
                 Predicting::Cnn => Box::new(Refit::new(folds, cnn.clone().expect("it was made, because it is on the list"))),
                 Predicting::Logistic => Box::new(Refit::new(folds, Logistic)),
-                Predicting::Knn => Box::new(Refit::new(folds, Smartcore::Knn { neighbors: self.neighbors })),
+                Predicting::Knn => Box::new(Refit::new(folds, Knn { neighbors: self.neighbors })),
                 Predicting::Svm => Box::new(Refit::new(folds, Svm)),
-                Predicting::Forest => Box::new(Refit::new(folds, Smartcore::Forest { trees: self.trees, seed })),
-                Predicting::Tree => Box::new(Refit::new(folds, Smartcore::Tree)),
-            }
+                Predicting::Forest => Box::new(trees(Trees::forest(self.trees))?),
+                Predicting::Tree => Box::new(trees(Trees::tree())?),
+                Predicting::Boosting => Box::new(trees(Trees::boosting(self.trees))?),
+            })
         };
-        self.predictor.iter().map(|predictor| (word(*predictor).trim_matches('\'').to_string(), make(predictor))).collect()
+        let named = |predictor: &Predicting| Ok((word(*predictor).trim_matches('\'').to_string(), make(predictor)?));
+        self.predictor.iter().map(named).collect()
     }
 }
 
@@ -279,7 +281,7 @@ fn word(predictor: Predicting) -> String {
 /// `'ssfn', 'knn' and 'tree'`
 fn names(fits: impl Fn(Predicting) -> bool) -> String {
     use Predicting::*;
-    let all = [Ssfn, Mlp, Cnn, Linear, Logistic, Knn, Svm, Forest, Tree];
+    let all = [Ssfn, Mlp, Cnn, Linear, Logistic, Knn, Svm, Forest, Tree, Boosting];
     let names: Vec<String> = all.into_iter().filter(|predictor| fits(*predictor)).map(word).collect();
     match names.split_last() {
         Some((last, first)) if !first.is_empty() => format!("{} and {last}", first.join(", ")),

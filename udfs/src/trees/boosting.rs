@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use crate::trees::boosted::{Step, grow};
 use crate::trees::columns::Columns;
-use crate::trees::forest::{Answer, Lesson, scale_for};
+use crate::trees::forest::{Answer, Lesson, scale_for, short};
 use crate::trees::target::{Gradients, Item};
 use crate::trees::tree::{Node, Tree};
 use crate::{Lease, Result, Run};
@@ -229,7 +229,7 @@ fn start(lesson: &Lesson<'_>) -> (Vec<f64>, (f64, f64)) {
         Answer::Numbers(numbers) => {
             let mean = lesson.mean(numbers);
             let squares: Vec<f64> = numbers.iter().map(|y| (y - mean).powi(2)).collect();
-            let spread = lesson.mean(&squares).sqrt();
+            let spread = short(lesson.mean(&squares).sqrt());
             (vec![0.0], (mean, if spread > 0.0 { spread } else { 1.0 }))
         }
         Answer::Classes { of_row, classes } => {

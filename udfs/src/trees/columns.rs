@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{Binned, Bins, Codes, Problem, Ranking};
 
-/// Binned features that vary and differ from each other, in an order that depends on their names alone.
+/// Binned features that vary and differ from each other. Random numbers are drawn in their order, and of equal splits the first is taken.
 #[derive(Debug, Clone)]
 pub(crate) struct Columns<'a> {
     /// The features' places among the bins.
@@ -15,13 +15,20 @@ pub(crate) struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    /// The features of a problem's units.
+    /// The features of a problem's units, in an order that depends on their names alone, not on their places.
     pub fn of(problem: &Problem, bins: &'a Bins) -> Self {
         let open = |unit: &usize| problem.why_never(*unit).is_none();
         let units = (0..problem.units.len()).filter(open).map(|unit| &problem.units[unit]);
         let mut features: Vec<usize> = units.flat_map(|unit| unit.features.iter().copied()).collect();
         features.sort_unstable();
-        Self::among(bins, &features)
+        let mut columns = Self::among(bins, &features);
+        // An order that depends on names alone.
+        let mut order: Vec<usize> = (0..columns.len()).collect();
+        order.sort_by_key(|at| columns.binned[*at].key);
+        columns.features = order.iter().map(|at| columns.features[*at]).collect();
+        columns.binned = order.iter().map(|at| columns.binned[*at]).collect();
+        columns.codes = order.iter().map(|at| columns.codes[*at]).collect();
+        columns
     }
 
     /// Some features. Of those that a tree cannot tell apart the first is kept, so that it has the credit.
@@ -37,8 +44,7 @@ impl<'a> Columns<'a> {
             alike.push(*feature);
             is_new
         };
-        let mut features: Vec<usize> = features.iter().copied().filter(is_new).collect();
-        features.sort_by_key(|feature| bins.features[*feature].key);
+        let features: Vec<usize> = features.iter().copied().filter(is_new).collect();
         let binned = features.iter().map(|feature| &bins.features[*feature]).collect();
         let codes = features.iter().map(|feature| &codes(*feature)[..]).collect();
         Self { features, binned, codes }

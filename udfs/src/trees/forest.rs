@@ -37,6 +37,9 @@ pub(crate) struct Lesson<'a> {
     pub answer: Answer,
 }
 
+/// Bytes that a lesson takes for each row.
+pub(crate) const LESSON_BYTES: usize = size_of::<f64>() + 2 * size_of::<u32>();
+
 /// The label of every row of the columns.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
@@ -66,17 +69,22 @@ impl Answer {
 }
 
 impl Lesson<'_> {
-    /// Weighted mean of a label of numbers.
+    /// About the weighted mean of numbers: short, so that the last digits of a sum, which depend on the order of the rows, do not show.
     pub fn mean(&self, numbers: &[f64]) -> f64 {
         let weighed = self.rows.iter().map(|row| (numbers[*row as usize], f64::from(self.counts.get(*row as usize))));
         let (sum, total) = weighed.fold((0.0, 0.0), |(sum, total), (y, weight)| (sum + weight * y, total + weight));
-        sum / total
+        short(sum / total)
     }
 
     /// The weight of the rows learnt from.
     pub fn total(&self) -> u64 {
         self.rows.iter().map(|row| u64::from(self.counts.get(*row as usize))).sum()
     }
+}
+
+/// The nearest number with 22 digits, binary ones.
+pub(crate) fn short(x: f64) -> f64 {
+    f64::from_bits((x.to_bits() + (1 << 29)) & !((1 << 30) - 1))
 }
 
 /// The largest power of two with which `most` times it, `total` times, can still be added up. 1 if there is nothing to add.

@@ -75,8 +75,8 @@ fn every_predictor_finds_what_it_can_see() {
     let classes: Vec<f64> = label.iter().map(|y| f64::from(*y > 0.0)).collect();
     use Predicting::*;
     for (is_class, predictors) in [
-        (false, vec![Ssfn, Mlp, Linear, Knn, Svm, Forest, Tree]),
-        (true, vec![Ssfn, Mlp, Linear, Logistic, Knn, Svm, Forest, Tree]),
+        (false, vec![Ssfn, Mlp, Linear, Knn, Svm, Forest, Tree, Boosting]),
+        (true, vec![Ssfn, Mlp, Linear, Logistic, Knn, Svm, Forest, Tree, Boosting]),
     ] {
         let task = if is_class { crate::Task::Classification } else { crate::Task::Regression };
         let problem = Table { task: Some(task), ..table.clone() }.k(2);
@@ -145,7 +145,7 @@ fn what_is_no_image_is_refused() {
     let numbers = Table { task: Some(crate::Task::Regression), ..table.clone() };
     assert_eq!(
         refused(&numbers, &label, cnn()),
-        "predictor 'cnn' cannot predict numbers; 'ssfn', 'mlp', 'linear', 'knn', 'svm', 'forest' and 'tree' can"
+        "predictor 'cnn' cannot predict numbers; 'ssfn', 'mlp', 'linear', 'knn', 'svm', 'forest', 'tree' and 'boosting' can"
     );
 }
 
@@ -158,18 +158,18 @@ fn what_cannot_be_predicted_is_refused_with_what_can() {
     let with = |predictor| NeuralGreedyPursuit { predictor: vec![predictor], ..Default::default() };
     assert_eq!(
         refused(&table, &label, with(Predicting::Logistic)),
-        "predictor 'logistic' cannot predict numbers; 'ssfn', 'mlp', 'linear', 'knn', 'svm', 'forest' and 'tree' can"
+        "predictor 'logistic' cannot predict numbers; 'ssfn', 'mlp', 'linear', 'knn', 'svm', 'forest', 'tree' and 'boosting' can"
     );
     let classes: Vec<f64> = (0..60).map(|row| f64::from(row % 3)).collect();
     let three = Table { task: Some(crate::Task::Classification), ..table.clone() };
     assert_eq!(
         refused(&three, &classes, with(Predicting::Svm)),
-        "predictor 'svm' cannot predict 3 classes; 'ssfn', 'mlp', 'linear', 'logistic', 'knn', 'forest' and 'tree' can"
+        "predictor 'svm' cannot predict 3 classes; 'ssfn', 'mlp', 'linear', 'logistic', 'knn', 'forest', 'tree' and 'boosting' can"
     );
     let weighted = Table { weights: Some(vec![2.0; 60]), ..table.clone() };
     assert_eq!(
         refused(&weighted, &label, with(Predicting::Knn)),
-        "predictor 'knn' knows no weights; 'ssfn', 'mlp' and 'linear' do"
+        "predictor 'knn' knows no weights; 'ssfn', 'mlp', 'linear', 'forest', 'tree' and 'boosting' do"
     );
     let both = NeuralGreedyPursuit { folds: Some(3), validation: Some(0.2), ..Default::default() };
     assert!(refused(&table, &label, both).starts_with("give `folds` or `validation`, not both"));

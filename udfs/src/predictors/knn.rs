@@ -1,27 +1,21 @@
-//! smartcore's predictors: nearest neighbours, a forest, a tree.
+//! Nearest neighbours, smartcore's, as a predictor.
 
-use smartcore::ensemble::random_forest_classifier::{RandomForestClassifier, RandomForestClassifierParameters};
-use smartcore::ensemble::random_forest_regressor::{RandomForestRegressor, RandomForestRegressorParameters};
 use smartcore::error::Failed;
 use smartcore::linalg::basic::matrix::DenseMatrix;
 use smartcore::neighbors::knn_classifier::{KNNClassifier, KNNClassifierParameters};
 use smartcore::neighbors::knn_regressor::{KNNRegressor, KNNRegressorParameters};
-use smartcore::tree::decision_tree_classifier::{DecisionTreeClassifier, DecisionTreeClassifierParameters};
-use smartcore::tree::decision_tree_regressor::{DecisionTreeRegressor, DecisionTreeRegressorParameters};
 
 use crate::judging::folds::Folds;
 use crate::predictors::refit::Learner;
 use crate::{Error, Result, Run};
 
-/// One of smartcore's predictors.
+/// So many neighbours, each with the same say.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Smartcore {
-    Knn { neighbors: usize },
-    Forest { trees: usize, seed: u64 },
-    Tree,
+pub(crate) struct Knn {
+    pub neighbors: usize,
 }
 
-impl Learner for Smartcore {
+impl Learner for Knn {
     fn predict(&self, folds: &Folds, columns: &[usize], learn: &[usize], rows: &[usize], run: &Run) -> Result<Vec<Vec<f64>>> {
         let known: Vec<f64> = learn.iter().map(|row| folds.targets[*row]).collect();
         let said = |predicted: Vec<f64>| predicted.into_iter().map(|value| one(folds, value)).collect();
@@ -37,21 +31,11 @@ impl Learner for Smartcore {
         };
         // A run that was cancelled has predicted some rows only.
         run.check()?;
-        predicted
-            .map(said)
-            .map_err(|error| Error::data(format!("smartcore's `{}` on {} rows: {}", self.name(), learn.len(), reason(&error))))
+        predicted.map(said).map_err(|error| Error::data(format!("smartcore's `knn` on {} rows: {}", learn.len(), reason(&error))))
     }
 }
 
-impl Smartcore {
-    fn name(&self) -> &'static str {
-        match self {
-            Smartcore::Knn { .. } => "knn",
-            Smartcore::Forest { .. } => "forest",
-            Smartcore::Tree => "tree",
-        }
-    }
-
+impl Knn {
     fn regress(
         &self,
         folds: &Folds,
@@ -61,21 +45,9 @@ impl Smartcore {
         y: Vec<f64>,
         run: &Run,
     ) -> Result<Vec<f64>, Failed> {
-        let (x, asked) = (matrix(folds, columns, learn)?, matrix(folds, columns, rows)?);
-        match *self {
-            Smartcore::Knn { neighbors } => {
-                let model = KNNRegressor::fit(&x, &y, KNNRegressorParameters::default().with_k(neighbors.min(learn.len())))?;
-                in_parts(folds, columns, rows, run, |part| model.predict(part))
-            }
-            Smartcore::Forest { trees, seed } => {
-                let parameters = RandomForestRegressorParameters::default().with_n_trees(trees).with_seed(seed);
-                RandomForestRegressor::fit(&x, &y, parameters)?.predict(&asked)
-            }
-            Smartcore::Tree => {
-                let parameters = DecisionTreeRegressorParameters { seed: Some(0), min_samples_leaf: LEAF, ..Default::default() };
-                DecisionTreeRegressor::fit(&x, &y, parameters)?.predict(&asked)
-            }
-        }
+        let parameters = KNNRegressorParameters::default().with_k(self.neighbors.min(learn.len()));
+        let model = KNNRegressor::fit(&matrix(folds, columns, learn)?, &y, parameters)?;
+        in_parts(folds, columns, rows, run, |part| model.predict(part))
     }
 
     fn classify(
@@ -87,29 +59,13 @@ impl Smartcore {
         y: &[f64],
         run: &Run,
     ) -> Result<Vec<f64>, Failed> {
-        let (x, asked) = (matrix(folds, columns, learn)?, matrix(folds, columns, rows)?);
         let y: Vec<i32> = y.iter().map(|class| *class as i32).collect();
         let numbers = |classes: Vec<i32>| classes.into_iter().map(f64::from).collect();
-        match *self {
-            Smartcore::Knn { neighbors } => {
-                let parameters = KNNClassifierParameters::default().with_k(neighbors.min(learn.len()));
-                let model = KNNClassifier::fit(&x, &y, parameters)?;
-                in_parts(folds, columns, rows, run, |part| model.predict(part).map(numbers))
-            }
-            Smartcore::Forest { trees, seed } => {
-                let parameters = RandomForestClassifierParameters::default().with_n_trees(trees.min(1000) as u16).with_seed(seed);
-                RandomForestClassifier::fit(&x, &y, parameters)?.predict(&asked).map(numbers)
-            }
-            Smartcore::Tree => {
-                let parameters = DecisionTreeClassifierParameters { seed: Some(0), min_samples_leaf: LEAF, ..Default::default() };
-                DecisionTreeClassifier::fit(&x, &y, parameters)?.predict(&asked).map(numbers)
-            }
-        }
+        let parameters = KNNClassifierParameters::default().with_k(self.neighbors.min(learn.len()));
+        let model = KNNClassifier::fit(&matrix(folds, columns, learn)?, &y, parameters)?;
+        in_parts(folds, columns, rows, run, |part| model.predict(part).map(numbers))
     }
 }
-
-/// Fewest rows of a leaf of a tree: one alone with a row apiece only remembers.
-const LEAF: usize = 5;
 
 /// Predictions of some rows after the others, as long as nobody cancels.
 fn in_parts(
@@ -167,14 +123,9 @@ mod tests {
         for task in [Task::Regression, Task::Classification] {
             let folds = folds_of(task);
             let (learn, rows): (Vec<usize>, Vec<usize>) = (folds.learnt_rows(0), folds.held_out_rows(0).collect());
-            let predict = |smart: Smartcore, columns: usize| {
-                smart.predict(&folds, &(0..columns).collect::<Vec<_>>(), &learn, &rows, &Run::new(0))
-            };
-            let able = [Smartcore::Knn { neighbors: 3 }, Smartcore::Forest { trees: 5, seed: 1 }, Smartcore::Tree];
-            for predictions in able.map(|smart| predict(smart, 40)) {
-                let predictions = predictions.unwrap();
-                assert!(predictions.len() == rows.len() && predictions.iter().flatten().all(|value| value.is_finite()));
-            }
+            let columns: Vec<usize> = (0..40).collect();
+            let predictions = Knn { neighbors: 3 }.predict(&folds, &columns, &learn, &rows, &Run::new(0)).unwrap();
+            assert!(predictions.len() == rows.len() && predictions.iter().flatten().all(|value| value.is_finite()));
         }
     }
 
@@ -182,7 +133,7 @@ mod tests {
     #[test]
     fn a_limit_of_smartcore_is_named_as_its_own() {
         let folds = folds_of(Task::Regression);
-        let none = Smartcore::Knn { neighbors: 0 }.predict(&folds, &[0], &folds.learnt_rows(0), &[0], &Run::new(0));
+        let none = Knn { neighbors: 0 }.predict(&folds, &[0], &folds.learnt_rows(0), &[0], &Run::new(0));
         let message = none.unwrap_err().to_string();
         assert!(message.starts_with("smartcore's `knn` on 18 rows: ") && !message.contains('\n'), "{message}");
     }
