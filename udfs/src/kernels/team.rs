@@ -252,7 +252,9 @@ mod tests {
                 let came = AtomicBool::new(false);
                 let leader = std::thread::current().id();
                 while !came.load(Ordering::Relaxed) {
-                    team.each(&mut [0; 64], |_, _| came.fetch_or(std::thread::current().id() != leader, Ordering::Relaxed));
+                    team.each(&mut [0; 64], |_, _| {
+                        came.fetch_or(std::thread::current().id() != leader, Ordering::Relaxed);
+                    });
                 }
                 let (sender, receiver) = std::sync::mpsc::channel();
                 rayon::spawn(move || sender.send(()).unwrap());
