@@ -4,11 +4,15 @@
 //! - `documents`: every example and every query in the documents runs.
 //! - `reference`: agreement with scikit-learn.
 //! - `behaviour`: cancellation, memory, threads, files: what a query and its answer cannot show.
+//! - `partitions`: the answer does not depend on how rows are cut and read.
+//! - `threads`: many selections at once, nested ones, and what is at work after a cancellation.
 //! - `random`: random tables against a plain dense reference.
 
 mod behaviour;
 mod documents;
+mod partitions;
 mod random;
 mod reference;
 mod session;
 mod slt;
+mod threads;

@@ -7,7 +7,9 @@ use crate::reading::block::{Block, NO_LEVEL, Numbers};
 use crate::reading::plan::{Feature, LabelKind, Plan};
 use crate::reading::table::Data;
 use crate::settings::common::{Common, Task};
-use crate::{Error, Labels, Moments, Problem, Ranking, Result, Rows, RowsBuilder, Run, Selector, Settings, Spec, Value, options};
+use crate::{
+    Choice, Error, Labels, Moments, Problem, Ranking, Result, Rows, RowsBuilder, Run, Selector, Settings, Spec, Value, options,
+};
 
 /// A table in memory, with everything needed to put questions to it.
 #[derive(Debug, Clone, Default)]
@@ -252,6 +254,7 @@ pub fn check_selector(spec: &Spec) {
         checker.never_chooses_a_constant_and_takes_the_first_of_twins(from_rows);
         checker.permuting_columns_permutes_the_answer(from_rows);
         checker.same_on_one_thread_and_on_four(from_rows);
+        checker.fewer_choices_are_the_first(from_rows);
         checker.weights_equal_repetition(from_rows);
         checker.must_include_comes_first(from_rows);
         checker.text_groups_and_nulls_are_units(from_rows);
@@ -388,6 +391,21 @@ impl Checker<'_> {
         };
         if with(1) != with(4) {
             self.fail("one thread and four give the same bytes", ());
+        }
+    }
+
+    fn fewer_choices_are_the_first(&self, from_rows: bool) {
+        if !self.selector.is_prefix() {
+            return;
+        }
+        let (table, label) = planted(80, 12, &[3, 9], 2.0, 30);
+        let all = self.run(&table.clone().k(8), &label, from_rows).choices;
+        for k in [1, 3] {
+            let told = |choice: &Choice| Choice { coefficient: None, ..choice.clone() };
+            let first: Vec<Choice> = self.run(&table.clone().k(k), &label, from_rows).choices.iter().map(told).collect();
+            if first != all.iter().take(k).map(told).collect::<Vec<_>>() {
+                self.fail("the first of many choices are the choices for fewer", first);
+            }
         }
     }
 
