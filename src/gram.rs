@@ -15,15 +15,16 @@ use datafusion::logical_expr::expr::AggregateFunctionParams;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_name};
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    TypeSignature, Volatility,
+    Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, Expr, GroupsAccumulator, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::scalar::ScalarValue;
-use pursuit_udfs::{Feature, Label, LabelKind, Moments, Nulls, Plan, Task};
+use pursuit_udfs::{Feature, GroupedMoments, Label, LabelKind, Moments, Nulls, Plan, Task};
 
 use crate::columns::{Batch, ColumnKind, kind};
 use crate::error::named;
+use crate::gram_groups::GramGroups;
 use crate::progress::{Active, Progress};
 
 /// `gram([order,] label, feature, …)`: second moments as one opaque value.
@@ -91,25 +92,18 @@ impl AggregateUDFImpl for GramFunction {
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        if args.is_distinct {
-            return plan_err!("gram: DISTINCT is not for rows of many columns; write gram(…) over a SELECT DISTINCT");
-        }
-        let given = args.exprs.first().and_then(|first| given_order(first.downcast_ref::<Literal>()?.value()));
-        let skip = usize::from(given.is_some());
-        let Order { function, plan } = match given {
-            Some(order) => order.map_err(|error| DataFusionError::Plan(format!("gram: {error}")))?,
-            None => {
-                let name = |at: usize| {
-                    let column = args.exprs[at].downcast_ref::<Column>().map(|column| column.name().to_string());
-                    column.unwrap_or_else(|| args.expr_fields[at].name().clone())
-                };
-                Order { function: "gram".to_string(), plan: plan_of(args.expr_fields, name)? }
-            }
-        };
-        if args.exprs.len() - skip != 1 + usize::from(plan.weighted) + plan.features.len() {
-            return plan_err!("gram: the plan has {} features, got {} columns", plan.features.len(), args.exprs.len() - skip);
-        }
+        let (Order { function, plan }, skip) = order_of(&args)?;
         Ok(Box::new(GramAccumulator { function, moments: Moments::new(plan), skip, active: self.progress.start() }))
+    }
+
+    // Otherwise the accumulator of each group is asked for, which is where the mistake is reported.
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
+        order_of(&args).is_ok()
+    }
+
+    fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
+        let (Order { function, plan }, skip) = order_of(&args)?;
+        Ok(Box::new(GramGroups { function, moments: GroupedMoments::new(plan), skip, active: Arc::new(self.progress.start()) }))
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
@@ -151,6 +145,30 @@ fn one_gram(function: &str, arguments: &[DataType]) -> Result<()> {
         [other] => plan_err!("{function}: takes what gram(…) returns, got {other}"),
         _ => plan_err!("{function}: takes one argument, what gram(…) returns; got {}", arguments.len()),
     }
+}
+
+/// What a call of the aggregate is to gather, and how many arguments stand before the label.
+fn order_of(args: &AccumulatorArgs) -> Result<(Order, usize)> {
+    if args.is_distinct {
+        return plan_err!("gram: DISTINCT is not for rows of many columns; write gram(…) over a SELECT DISTINCT");
+    }
+    let given = args.exprs.first().and_then(|first| given_order(first.downcast_ref::<Literal>()?.value()));
+    let skip = usize::from(given.is_some());
+    let order = match given {
+        Some(order) => order.map_err(|error| DataFusionError::Plan(format!("gram: {error}")))?,
+        None => {
+            let name = |at: usize| {
+                let column = args.exprs[at].downcast_ref::<Column>().map(|column| column.name().to_string());
+                column.unwrap_or_else(|| args.expr_fields[at].name().clone())
+            };
+            Order { function: "gram".to_string(), plan: plan_of(args.expr_fields, name)? }
+        }
+    };
+    let columns = args.exprs.len() - skip;
+    if columns != 1 + usize::from(order.plan.weighted) + order.plan.features.len() {
+        return plan_err!("gram: the plan has {} features, got {columns} columns", order.plan.features.len());
+    }
+    Ok((order, skip))
 }
 
 /// A first argument that is a JSON object is an order.

@@ -32,6 +32,7 @@ mod exec;
 mod expand;
 mod function;
 mod gram;
+mod gram_groups;
 mod lanes;
 mod memory;
 mod operator;

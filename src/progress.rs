@@ -14,7 +14,7 @@ struct State {
     since: Option<Instant>,
     rows: u64,
     step: Option<String>,
-    on_idle: Option<Box<dyn Fn() + Send>>,
+    on_idle: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
 impl Progress {
@@ -29,8 +29,8 @@ impl Progress {
     }
 
     /// Calls `then` whenever the last selection ends, before its answer is shown.
-    pub fn on_idle(&self, then: impl Fn() + Send + 'static) {
-        self.lock().on_idle = Some(Box::new(then));
+    pub fn on_idle(&self, then: impl Fn() + Send + Sync + 'static) {
+        self.lock().on_idle = Some(Arc::new(then));
     }
 
     /// Marks a part of a selection as at work until the guard is dropped.
@@ -71,11 +71,15 @@ impl Drop for Active {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.active -= 1;
-        if state.active == 0 {
-            (state.since, state.rows, state.step) = (None, 0, None);
-            if let Some(on_idle) = &state.on_idle {
-                on_idle();
-            }
+        if state.active > 0 {
+            return;
+        }
+        (state.since, state.rows, state.step) = (None, 0, None);
+        // What others do may take long, ask for the progress, or panic: not while it is locked.
+        let on_idle = state.on_idle.clone();
+        drop(state);
+        if let Some(on_idle) = on_idle {
+            on_idle();
         }
     }
 }
@@ -105,5 +109,15 @@ mod tests {
         assert_eq!(line().unwrap(), "omp: step 3 of 10");
         drop(selecting);
         assert_eq!(line(), None);
+    }
+
+    #[test]
+    fn who_is_told_may_ask_again() {
+        let progress = Arc::new(Progress::default());
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let asked = Arc::downgrade(&progress);
+        progress.on_idle(move || sender.send(asked.upgrade().unwrap().line().is_none()).unwrap());
+        drop(progress.start());
+        assert_eq!(receiver.try_recv(), Ok(true));
     }
 }

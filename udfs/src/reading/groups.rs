@@ -64,16 +64,15 @@ impl GroupedMoments {
         features: &[Block<'_>],
     ) -> Result<()> {
         assert_eq!(features.len(), self.plan().features.len(), "one block for each feature of the plan");
-        self.grow(groups)?;
+        self.expect(groups)?;
         self.waiting.push(group_of, label, weights, features);
         let waiting = self.waiting.bytes();
         let is_enough = self.waiting.groups.len() >= ROWS_PER_GROUP * groups && waiting >= WAITING_BYTES_MIN;
         if is_enough || waiting >= WAITING_BYTES_MAX { self.flush() } else { Ok(()) }
     }
 
-    /// Adds the moments that bytes hold to a group.
-    pub fn merge(&mut self, group: usize, groups: usize, bytes: &[u8]) -> Result<()> {
-        self.grow(groups)?;
+    /// Adds the moments that bytes hold to a group that is expected.
+    pub fn merge(&mut self, group: usize, bytes: &[u8]) -> Result<()> {
         let other = self.empty.from_bytes_like(bytes)?;
         let mine = &mut self.groups[group];
         self.bytes -= mine.bytes();
@@ -95,7 +94,8 @@ impl GroupedMoments {
         self.groups.len()
     }
 
-    fn grow(&mut self, groups: usize) -> Result<()> {
+    /// Makes room for so many groups, be there rows of them or not.
+    pub fn expect(&mut self, groups: usize) -> Result<()> {
         if u32::try_from(groups).is_err() {
             return Err(Error::limit(format!("at most {} groups can be told apart, got {groups}", u32::MAX)));
         }
@@ -331,7 +331,8 @@ mod tests {
             assert_eq!(moments.finish().matrix, alone.finish().matrix);
             // Through bytes and back, and merged with nothing.
             let mut merged = GroupedMoments::new(plan());
-            merged.merge(0, 1, &moments.to_bytes()).unwrap();
+            merged.expect(1).unwrap();
+            merged.merge(0, &moments.to_bytes()).unwrap();
             assert_eq!(merged.take(1).unwrap()[0].finish().products, alone.finish().products);
         }
     }
