@@ -26,7 +26,7 @@ use datafusion::physical_plan::{
 };
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use pursuit_udfs::{Data, Lease, Plan, Reads, RowsBuilder, Run, Seen};
+use pursuit_udfs::{Count, Data, Lease, Plan, Reads, RowsBuilder, Run, Seen, Shown};
 use rayon::prelude::*;
 use tokio::task::JoinError;
 
@@ -46,18 +46,44 @@ type Groups = BTreeMap<Option<OwnedRow>, RowsBuilder>;
 /// Collects its input's rows and runs a selector on them.
 ///
 /// Inputs: the table; then, if the call has them, the second table and the names of the features; for a single pass the number of rows.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Select {
     call: Arc<Call>,
     schema: SchemaRef,
     progress: Arc<Progress>,
+    /// The query takes no more rows than that.
+    limit: Option<usize>,
+    /// The query takes no rank beyond that.
+    last_rank: Option<usize>,
+    /// Whether it asks for a column that later choices would change.
+    shows_fit: bool,
 }
 
 pub(crate) type SelectExec = OperatorExec<Select>;
 
 impl Select {
     pub(crate) fn new(call: Call, schema: SchemaRef, progress: Arc<Progress>) -> Self {
-        Self { call: Arc::new(call), schema, progress }
+        Self { call: Arc::new(call), schema, progress, limit: None, last_rank: None, shows_fit: true }
+    }
+
+    /// The operator of a query that takes no rank beyond `last_rank`, and only some columns.
+    pub(crate) fn up_to(mut self, last_rank: Option<usize>, shows: impl Fn(&str) -> bool) -> Self {
+        (self.last_rank, self.shows_fit) = (last_rank, shows("coefficient"));
+        self
+    }
+
+    /// The choices that suffice for the query, if those are fewer than the call asks for and the same as its first.
+    fn enough(&self) -> Option<usize> {
+        let common = &self.call.question.common;
+        let limit = self.limit.filter(|_| self.call.partitions.is_empty());
+        let wanted = limit.into_iter().chain(self.last_rank).min()?.max(common.must_include.len()).max(1);
+        let asked = match common.k {
+            Count::Exactly(k) => k,
+            Count::Default => 10.max(common.must_include.len()),
+            Count::Auto => 0,
+        };
+        let is_first = self.call.question.is_prefix && common.rows == Shown::Chosen && !self.shows_fit;
+        (is_first && wanted < asked).then_some(wanted)
     }
 
     /// The order of the answer: groups by their keys, and a ranking by rank. The path of a selector repeats its ranks, in order too.
@@ -67,7 +93,7 @@ impl Select {
             PhysicalSortExpr::new(column, SortOptions { descending: false, nulls_first })
         };
         let keys = self.call.partitions.len();
-        let is_ranked = self.schema.fields().get(keys).is_some_and(|field| field.name() == "rank");
+        let is_ranked = self.call.question.spec.is_selector();
         // Features that were not chosen come last, without a rank.
         let rank = is_ranked.then(|| sorted(keys, false));
         LexOrdering::new((0..keys).map(|at| sorted(at, true)).chain(rank))
@@ -96,12 +122,25 @@ impl Operator for Select {
         vec![Distribution::SinglePartition; inputs.len()]
     }
 
+    fn limited(&self, rows: Option<usize>) -> Option<Self> {
+        Some(Self { limit: rows, ..self.clone() })
+    }
+
+    fn limit(&self) -> Option<usize> {
+        self.limit
+    }
+
     fn explain(&self, form: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, label, features) = (self.function(), &self.call.plan.label, self.call.plan.features.len());
         let reads = if matches!(self.call.reads, Reads::Pass(_)) { "one pass" } else { "rows" };
         match form {
             DisplayFormatType::Default | DisplayFormatType::Verbose => {
-                write!(f, "selector={name}, label={label}, features={features}, reads={reads}")
+                write!(f, "selector={name}, label={label}, features={features}, reads={reads}")?;
+                match (self.enough(), self.limit) {
+                    (Some(steps), _) => write!(f, ", limit={steps}"),
+                    (None, Some(rows)) => write!(f, ", fetch={rows}"),
+                    (None, None) => Ok(()),
+                }
             }
             DisplayFormatType::TreeRender => write!(f, "selector={name}\nlabel={label}\nfeatures={features}"),
         }
@@ -112,10 +151,15 @@ impl Operator for Select {
         if partition != 0 {
             return Err(exec_datafusion_err!("SelectExec has one partition, not {partition}"));
         }
-        let (call, schema, progress) = (Arc::clone(&self.call), Arc::clone(&self.schema), Arc::clone(&self.progress));
+        let (mut call, schema, progress) = (Arc::clone(&self.call), Arc::clone(&self.schema), Arc::clone(&self.progress));
+        if let Some(choices) = self.enough() {
+            Arc::make_mut(&mut call).question.common.k = Count::Exactly(choices);
+        }
         let inputs = inputs.into_iter().map(unmerged).collect();
         let selection = Selection { call, inputs, schema, progress, metrics };
-        Ok(futures::stream::once(selection.select(context)).boxed())
+        let rows = self.limit.unwrap_or(usize::MAX);
+        let selected = async move { selection.select(context).await.map(|batch| batch.slice(0, rows.min(batch.num_rows()))) };
+        Ok(futures::stream::once(selected).boxed())
     }
 }
 

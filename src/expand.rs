@@ -21,6 +21,9 @@ use crate::select_from::{SETTLED, SelectFrom};
 const GRAM: &str = "gram()";
 const RANKING: &str = "select_from()";
 
+/// A LIMIT on the answer is not used here: DataFusion hands one to a table's scan or to an operator, and these are nodes of its own, through
+/// which it cannot look. The choices are cheap beside the pass that gathers the moments.
+///
 /// Projection ← Unnest ← `select_from` ← Aggregate(`gram`) ← input. `partition_by` is the aggregate's GROUP BY.
 pub(crate) fn expand(input: LogicalPlan, call: &Call, registry: &Arc<Registry>, progress: &Arc<Progress>) -> Result<LogicalPlan> {
     let column = |at: &usize| Expr::Column(Column::from(input.schema().qualified_field(*at)));

@@ -56,12 +56,7 @@ impl GroupsAccumulator for GramGroups {
         Ok(vec![self.evaluate(emit_to)?])
     }
 
-    fn merge_batch(
-        &mut self,
-        states: &[ArrayRef],
-        group_of: &[usize],
-        groups: usize,
-    ) -> Result<()> {
+    fn merge_batch(&mut self, states: &[ArrayRef], group_of: &[usize], groups: usize) -> Result<()> {
         let ours = |error| named(&self.function, error);
         self.moments.expect(groups).map_err(ours)?;
         let states = cast(&states[0], &DataType::LargeBinary)?;

@@ -39,6 +39,16 @@ pub(crate) trait Operator: fmt::Debug + Send + Sync + Sized + 'static {
     /// What each input must be like.
     fn distribution(&self, inputs: &[Arc<dyn ExecutionPlan>]) -> Vec<Distribution>;
 
+    /// The operator that stops after so many rows, if it can: there is one partition then.
+    fn limited(&self, _rows: Option<usize>) -> Option<Self> {
+        None
+    }
+
+    /// The rows after which it stops.
+    fn limit(&self) -> Option<usize> {
+        None
+    }
+
     /// What EXPLAIN says after the name.
     fn explain(&self, form: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 
@@ -126,6 +136,14 @@ impl<O: Operator> ExecutionPlan for OperatorExec<O> {
 
     fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
         self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
+    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
+        Some(Arc::new(Self::new(self.operator.limited(limit)?, self.inputs.clone())))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.operator.limit()
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

@@ -20,6 +20,8 @@ pub(crate) struct Question {
     pub reads: Reads,
     /// The columns of its answer.
     pub fields: Fields,
+    /// Whether fewer choices would be the first of these.
+    pub is_prefix: bool,
     /// The selector's own options.
     own: Settings,
 }
@@ -37,17 +39,17 @@ impl Question {
                 own.insert(name.clone(), value.clone());
             }
         }
-        let (reads, fields) = match (spec.build)(&own)? {
+        let (reads, fields, is_prefix) = match (spec.build)(&own)? {
             Work::Select(selector) => {
                 if let Some((option, need)) = own.keys().find_map(|option| Some((option, selector.unused(option)?))) {
                     return Err(Error::call(format!("`{option}` needs {need}; add that, or leave `{option}` out")));
                 }
-                (selector.reads(), answer::FIELDS.clone())
+                (selector.reads(), answer::FIELDS.clone(), selector.is_prefix())
             }
-            Work::Report(report) => (Reads::Rows, answer::fields(&report.columns())),
+            Work::Report(report) => (Reads::Rows, answer::fields(&report.columns()), false),
             Work::Decide(_) => return Err(Error::call("decides rows, which only its own operator can do")),
         };
-        Ok(Self { spec, common, reads, fields, own })
+        Ok(Self { spec, common, reads, fields, is_prefix, own })
     }
 
     /// Adds the groups that the selector's own options make of the columns.

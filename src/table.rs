@@ -3,16 +3,19 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Column;
 use datafusion::error::Result;
 use datafusion::functions_aggregate::expr_fn::count;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType, ident, lit};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, TableProviderFilterPushDown, TableType, ident, lit,
+};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column as PhysicalColumn;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::scalar::ScalarValue;
 use pursuit_udfs::Reads;
 
 use crate::call::Call;
@@ -45,14 +48,25 @@ impl TableProvider for SelectTable {
         TableType::Temporary
     }
 
+    /// The filter stays where it is; it tells how many choices suffice.
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        let is_about_rank = |filter: &&Expr| last_rank(filter).is_some();
+        let kind =
+            |told: bool| if told { TableProviderFilterPushDown::Inexact } else { TableProviderFilterPushDown::Unsupported };
+        Ok(filters.iter().map(|filter| kind(is_about_rank(filter))).collect())
+    }
+
     async fn scan(
         &self,
         state: &dyn Session,
         projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
-        _limit: Option<usize>,
+        filters: &[Expr],
+        limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let mut call = self.call.clone();
+        // A limit is about the rows of all groups together.
+        let limit = limit.filter(|_| call.partitions.is_empty());
+        let last_rank = filters.iter().filter_map(last_rank).chain(limit).min();
         // Leave columns unread where some are not needed.
         let needed: Vec<usize> = call.partitions.iter().chain(&call.columns).copied().collect();
         let (input, needed) = project(&self.input, needed)?;
@@ -72,9 +86,32 @@ impl TableProvider for SelectTable {
             let rows = LogicalPlanBuilder::from(input.clone()).aggregate(Vec::<Expr>::new(), vec![count(lit(1))])?.build()?;
             inputs.push(state.create_physical_plan(&rows).await?);
         }
-        let select = Arc::new(SelectExec::new(Select::new(call, Arc::clone(&self.schema), Arc::clone(&self.progress)), inputs));
+        let shows = |name: &str| {
+            let at = self.schema.column_with_name(name).map(|(at, _)| at);
+            at.is_some_and(|at| projection.is_none_or(|columns| columns.contains(&at)))
+        };
+        let select = Select::new(call, Arc::clone(&self.schema), Arc::clone(&self.progress)).up_to(last_rank, shows);
+        let select = Arc::new(SelectExec::new(select, inputs));
         projected(select, projection)
     }
+}
+
+/// The last rank that a filter lets through: `rank <= 3`, `rank < 4`, `rank = 3`, either way round.
+fn last_rank(filter: &Expr) -> Option<usize> {
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = filter else { return None };
+    let is_rank = |side: &Expr| matches!(side, Expr::Column(column) if column.name == "rank");
+    let (op, value) = match (&**left, &**right) {
+        (rank, Expr::Literal(value, _)) if is_rank(rank) => (*op, value),
+        (Expr::Literal(value, _), rank) if is_rank(rank) => (op.swap()?, value),
+        _ => return None,
+    };
+    let ScalarValue::Int64(Some(value)) = value.cast_to(&DataType::Int64).ok()? else { return None };
+    let last = match op {
+        Operator::LtEq | Operator::Eq => value,
+        Operator::Lt => value.saturating_sub(1),
+        _ => return None,
+    };
+    Some(usize::try_from(last).unwrap_or(0))
 }
 
 /// The plan with only these columns, and where they are then. A projection of all would only make planning slow.

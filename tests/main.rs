@@ -5,12 +5,16 @@
 //! - `reference`: agreement with scikit-learn.
 //! - `behaviour`: cancellation, memory, threads, files: what a query and its answer cannot show.
 //! - `doors`: sessions, catalogs and what the engine's sources may name.
+//! - `partitions`: the answer does not depend on how rows are cut and read.
+//! - `threads`: many selections at once, nested ones, and what is at work after a cancellation.
 //! - `random`: random tables against a plain dense reference.
 
 mod behaviour;
 mod documents;
 mod doors;
+mod partitions;
 mod random;
 mod reference;
 mod session;
 mod slt;
+mod threads;

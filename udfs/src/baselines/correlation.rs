@@ -27,6 +27,10 @@ impl Selector for Correlation {
         Reads::Moments
     }
 
+    fn is_prefix(&self) -> bool {
+        true
+    }
+
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
         let products = Products::new(problem, run)?;
         let start = Pursuit::new(&products);

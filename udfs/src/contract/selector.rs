@@ -15,6 +15,12 @@ pub trait Selector: Send + Sync {
 
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking>;
 
+    /// Whether the first `n` of `k` choices are the choices for `k = n`, with all that is said of them but coefficients. A query that
+    /// takes `n` rows then makes `n` choices only.
+    fn is_prefix(&self) -> bool {
+        false
+    }
+
     /// How it selects in one pass, if its options ask for that.
     fn streaming(&self) -> Option<&dyn Streaming> {
         None

@@ -78,6 +78,10 @@ impl Selector for Omp {
         }
     }
 
+    fn is_prefix(&self) -> bool {
+        self.model == Model::Linear
+    }
+
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
         match self.model {
             Model::Linear => self.select_linear(problem, run),

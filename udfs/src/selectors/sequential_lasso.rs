@@ -63,6 +63,10 @@ impl Selector for SequentialLasso {
         }
     }
 
+    fn is_prefix(&self) -> bool {
+        self.model == Model::Linear
+    }
+
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
         if self.model == Model::Mlp {
             return workbench::select(problem, &self.training, run, |bench, most| neural_order(self.penalty, bench, most));

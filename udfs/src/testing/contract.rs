@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{Table, planted};
 use crate::settings::common::{Common, Nulls, Task};
-use crate::{Count, Error, Kind, Labels, Problem, Ranking, Reads, Result, Run, Selector, Settings, Spec, Value};
+use crate::{Choice, Count, Error, Kind, Labels, Problem, Ranking, Reads, Result, Run, Selector, Settings, Spec, Value};
 
 /// Judges a selector. Panics with the first promise that it breaks; a selector that passes is fit to be registered. Returns how many
 /// promises were looked at.
@@ -266,6 +266,7 @@ impl Checker<'_> {
         let scaled = self.names(&scaled.k(4), &label);
         self.promise(plain == scaled, "the units of columns do not matter", (&plain, scaled));
         self.same_on_one_thread_and_on_four(300, 40);
+        self.fewer_choices_are_the_first();
         self.weights_equal_repetition();
         self.rows_that_do_not_count();
     }
@@ -278,6 +279,19 @@ impl Checker<'_> {
             pool.install(|| self.run(&table, &label))
         };
         self.promise(with(1) == with(4), "one thread and four give the same bytes", ());
+    }
+
+    fn fewer_choices_are_the_first(&self) {
+        if !self.selector.is_prefix() {
+            return;
+        }
+        let (table, label) = planted(80, 12, &[3, 9], 2.0, 30);
+        let told = |choice: &Choice| Choice { coefficient: None, ..choice.clone() };
+        let all: Vec<Choice> = self.run(&table.clone().k(8), &label).choices.iter().map(told).collect();
+        for k in [1, 3] {
+            let first: Vec<Choice> = self.run(&table.clone().k(k), &label).choices.iter().map(told).collect();
+            self.promise(first == all[..k.min(all.len())], "the first of many choices are the choices for fewer", first);
+        }
     }
 
     pub fn weights_equal_repetition(&self) {
