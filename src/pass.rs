@@ -5,6 +5,7 @@
 //! The first rows are learnt from in the order of their content. So the answer for a table that fits into the buffer does not depend
 //! on partitions; for a longer one it is that of the order in which rows come, one batch of each partition in turn.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, UInt32Array};
@@ -22,6 +23,7 @@ use datafusion::physical_plan::{
     ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, ReplaceChildrenOptions, collect,
 };
 use futures::StreamExt;
+use futures::future::{Either, select};
 use pursuit_udfs::{Data, Error, Lease, Pass, Problem, RowsBuilder, Run};
 use tokio::sync::mpsc::{Receiver, channel};
 
@@ -131,16 +133,21 @@ impl Turns {
     async fn next(&mut self, selection: &Selection) -> Result<Option<(RecordBatch, Lease)>> {
         while !self.partitions.is_empty() {
             self.next %= self.partitions.len();
-            tokio::select! {
-                biased;
-                Some(read) = self.reads.join_next() => selection.joined(read)?,
-                batch = self.partitions[self.next].recv() => match batch {
-                    Some(batch) => {
-                        self.next += 1;
-                        return Ok(Some(batch));
-                    }
-                    None => drop(self.partitions.remove(self.next)),
-                },
+            let (read, batch) = (pin!(self.reads.join_next()), pin!(self.partitions[self.next].recv()));
+            let batch = match select(read, batch).await {
+                Either::Left((Some(read), _)) => {
+                    selection.joined(read)?;
+                    continue;
+                }
+                Either::Left((None, batch)) => batch.await,
+                Either::Right((batch, _)) => batch,
+            };
+            match batch {
+                Some(batch) => {
+                    self.next += 1;
+                    return Ok(Some(batch));
+                }
+                None => drop(self.partitions.remove(self.next)),
             }
         }
         while let Some(read) = self.reads.join_next().await {
