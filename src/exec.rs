@@ -235,6 +235,7 @@ impl Selection {
             count("rows_read").add((seen.rows + seen.rows_dropped()) as usize);
             count("rows_dropped").add(seen.rows_dropped() as usize);
             count("values_filled").add(seen.values_missing() as usize);
+            count("values_out_of_range").add(seen.out_of_range as usize);
             count("steps").add(columns[0].len());
         }
         let batch = self.together(keys, &answers, converter.as_deref())?;

@@ -11,6 +11,7 @@ use datafusion::datasource::{ViewTable, provider_as_source};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::scalar::ScalarValue;
+use futures::FutureExt;
 use pursuit_udfs::{Error, Reads, Settings, Spec, Value, did_you_mean, name_list, parse_options, shown};
 
 use crate::call::{Call, Input};
@@ -192,8 +193,11 @@ impl SelectFunction {
             return Err(self.error("the table's name is empty"));
         }
         let failed = |why: String| self.error(format!("cannot look up `{}`: {why}", shown(name)));
-        let found = wait(find_table(session, name), || Err(failed("internal error; please report it".to_string())))
-            .map_err(|error| failed(error.strip_backtrace()))?;
+        // Catalogs in memory answer at once.
+        let found = find_table(session, name).now_or_never().unwrap_or_else(|| {
+            wait(|| find_table(session, name), || Err(failed("internal error; please report it".to_string())))
+        });
+        let found = found.map_err(|error| failed(error.strip_backtrace()))?;
         let Some((reference, provider)) = found else { return Err(self.no_such_table(name, session)) };
         Ok((LogicalPlanBuilder::scan(reference, provider_as_source(provider), None)?.build()?, name.to_string()))
     }

@@ -339,6 +339,7 @@ impl GramSummary {
             count("rows_without_weight"),
             count("rows_with_null"),
             count("values_filled"),
+            count("values_out_of_range"),
         ])
     }
 }
@@ -361,7 +362,7 @@ impl ScalarUDFImpl for GramSummary {
         let grams = ColumnarValue::values_to_arrays(&args.args)?;
         let grams = cast(&grams[0], &DataType::LargeBinary)?;
         let mut texts: [Vec<Option<String>>; 2] = Default::default();
-        let mut counts: [Vec<Option<u64>>; 7] = Default::default();
+        let mut counts: [Vec<Option<u64>>; 8] = Default::default();
         for bytes in grams.as_binary::<i64>().iter() {
             let Some(bytes) = bytes else {
                 texts.iter_mut().for_each(|column| column.push(None));
@@ -386,6 +387,7 @@ impl ScalarUDFImpl for GramSummary {
                 Some(seen.rows_without_weight),
                 Some(seen.rows_with_null),
                 Some(filled),
+                Some(seen.out_of_range),
             ];
             counts.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
         }

@@ -54,7 +54,7 @@ pub(crate) fn read(function: &str, option: &str, shape: TableShape, table: Logic
 }
 
 fn collect(function: &str, option: &str, plan: &LogicalPlan, session: &dyn Session) -> Result<Vec<RecordBatch>> {
-    let read = async {
+    let read = || async {
         let plan = session.create_physical_plan(plan).await?;
         datafusion::physical_plan::collect(plan, session.task_ctx()).await
     };

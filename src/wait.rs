@@ -4,25 +4,24 @@ use std::future::Future;
 use std::thread;
 
 use datafusion::error::Result;
-use futures::FutureExt;
 use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 
 /// The outcome of a future, waited for by a thread that cannot await.
 ///
-/// What is at hand costs nothing. Otherwise this thread, if it is one of several of a runtime, hands its tasks to another and waits;
-/// a runtime of one thread could not go on, so that the future gets a runtime of its own. `failed` is the answer if it panics.
-pub(crate) fn wait<T: Send>(future: impl Future<Output = Result<T>> + Send, failed: impl FnOnce() -> Result<T>) -> Result<T> {
-    let mut future = Box::pin(future);
-    if let Some(outcome) = future.as_mut().now_or_never() {
-        return outcome;
-    }
+/// If the thread is one of several of a runtime, it hands its tasks to another and waits. A runtime of one thread could not go on
+/// meanwhile, so that the future is made and run on a runtime of its own. `failed` is the answer if it panics there.
+pub(crate) fn wait<T, F>(make: impl FnOnce() -> F + Send, failed: impl FnOnce() -> Result<T>) -> Result<T>
+where
+    T: Send,
+    F: Future<Output = Result<T>>,
+{
     if let Ok(handle) = Handle::try_current()
         && handle.runtime_flavor() == RuntimeFlavor::MultiThread
     {
-        return tokio::task::block_in_place(|| handle.block_on(future));
+        return tokio::task::block_in_place(|| handle.block_on(make()));
     }
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| Builder::new_current_thread().enable_all().build()?.block_on(future));
+        let waiting = scope.spawn(|| Builder::new_current_thread().enable_all().build()?.block_on(make()));
         waiting.join().unwrap_or_else(|_| failed())
     })
 }

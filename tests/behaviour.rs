@@ -260,7 +260,16 @@ async fn explain_analyze_counts_rows_and_time() {
     let ctx = session();
     let sql = "EXPLAIN ANALYZE SELECT * FROM omp((SELECT bmi, CASE WHEN age > 40 THEN bp END AS bp, CASE WHEN age > 30 THEN label END AS label FROM sample.diabetes), label => 'label', k => 2, reads => 'rows')";
     let plan = texts(&query(&ctx, sql).await.unwrap(), "plan").join("\n");
-    for metric in ["rows_read=442", "rows_dropped=", "values_filled=", "read_time=", "select_time=", "peak_memory=", "steps=2"] {
+    for metric in [
+        "rows_read=442",
+        "rows_dropped=",
+        "values_filled=",
+        "values_out_of_range=",
+        "read_time=",
+        "select_time=",
+        "peak_memory=",
+        "steps=2",
+    ] {
         assert!(plan.contains(metric), "{metric} is missing in\n{plan}");
     }
 }

@@ -5,6 +5,7 @@
 //! - `reference`: agreement with scikit-learn.
 //! - `behaviour`: cancellation, memory, threads, files: what a query and its answer cannot show.
 //! - `doors`: sessions, catalogs and what the engine's sources may name.
+//! - `generated`: calls made up at random, on odd tables.
 //! - `partitions`: the answer does not depend on how rows are cut and read.
 //! - `threads`: many selections at once, nested ones, and what is at work after a cancellation.
 //! - `random`: random tables against a plain dense reference.
@@ -12,6 +13,7 @@
 mod behaviour;
 mod documents;
 mod doors;
+mod generated;
 mod partitions;
 mod random;
 mod reference;

@@ -5,4 +5,5 @@ mod datum_wise;
 mod house;
 mod moments;
 mod one_pass;
+mod options;
 mod theorems;

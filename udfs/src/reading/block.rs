@@ -19,6 +19,11 @@ pub(crate) fn is_value(x: f64) -> bool {
     x.abs() <= 1e100
 }
 
+/// Whether it is a number, and no value because it is too large.
+pub(crate) fn is_out_of_range(x: f64) -> bool {
+    x.is_finite() && !is_value(x)
+}
+
 /// A column of numbers that can be copied out piece by piece. NULL, NaN and ±infinity are all "no value".
 pub trait Numbers: Sync {
     /// Writes the values of rows `start..start + out.len()`; NaN where there is none.

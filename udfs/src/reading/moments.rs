@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use crate::kernels::double::Double;
 use crate::kernels::team::Team;
 use crate::kernels::tiles::Tiles;
-use crate::reading::block::{Block, NO_LEVEL, Numbers, is_value};
+use crate::reading::block::{Block, NO_LEVEL, Numbers, is_out_of_range, is_value};
 use crate::reading::plan::{Class, Plan};
 use crate::reading::table::Seen;
 use crate::{Error, Result};
@@ -270,9 +270,11 @@ impl Moments {
         }
         let null = self.place(Column::Null(feature))?;
         for position in 0..self.scratch.intake.kept.len() {
-            if !is_value(self.scratch.values[position]) {
+            let value = self.scratch.values[position];
+            if !is_value(value) {
                 self.scratch.flag(null, position);
                 self.seen.missing[feature] += 1;
+                self.seen.out_of_range += u64::from(is_out_of_range(value));
             }
         }
         Ok(())

@@ -4,7 +4,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::Result;
-use crate::reading::block::{Block, NO_LEVEL, Numbers, is_value};
+use crate::reading::block::{Block, NO_LEVEL, Numbers, is_out_of_range, is_value};
 use crate::reading::flags::Flags;
 use crate::reading::intake::Intake;
 use crate::reading::moments::CONSTANT;
@@ -241,6 +241,10 @@ impl RowsBuilder {
         let finish = |(feature, raw): (usize, Raw)| -> Result<_> {
             let null = raw.missing();
             let missing = null[..own].iter().filter(|null| **null).count() as u64;
+            let out_of_range = match &raw {
+                Raw::Numbers(values) => values[..own].iter().filter(|value| is_out_of_range(**value)).count() as u64,
+                _ => 0,
+            };
             let is_number = matches!(raw, Raw::Numbers(_));
             let mut columns = Vec::new();
             for (coding, mut column) in raw.into_columns(&plan, feature)? {
@@ -252,13 +256,14 @@ impl RowsBuilder {
                 let origin = Origin { coding: Coding::Missing, mean: centre(&mut flags, own, &weights) };
                 columns.push((DesignColumn { feature, is_number: false }, origin, flags));
             }
-            Ok((missing, columns, Flags::of(null.into_iter())))
+            Ok((missing, out_of_range, columns, Flags::of(null.into_iter())))
         };
         let finished: Vec<Result<_>> = self.features.into_par_iter().enumerate().map(finish).collect();
         let (mut design, mut origins, mut columns, mut nulls) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         // In order, so that of several mistakes the first is named.
         for (feature, finished) in finished.into_iter().enumerate() {
-            let (missing, own_columns, flags) = finished?;
+            let (missing, out_of_range, own_columns, flags) = finished?;
+            seen.out_of_range += out_of_range;
             seen.missing[feature] = missing;
             nulls.push(flags);
             for (place, origin, column) in own_columns {

@@ -50,6 +50,9 @@ pub struct Seen {
     pub rows_with_null: u64,
     /// For each feature, the values that were missing.
     pub missing: Vec<u64>,
+    /// How many of these were numbers beyond 1e100, whose squares could not be added up.
+    #[serde(default)]
+    pub out_of_range: u64,
 }
 
 impl Seen {
@@ -59,6 +62,7 @@ impl Seen {
         add(&mut self.rows_without_label, other.rows_without_label);
         add(&mut self.rows_without_weight, other.rows_without_weight);
         add(&mut self.rows_with_null, other.rows_with_null);
+        add(&mut self.out_of_range, other.out_of_range);
         self.missing.iter_mut().zip(&other.missing).for_each(|(mine, theirs)| add(mine, *theirs));
     }
 

@@ -26,7 +26,7 @@ impl Moments {
             bytes.extend_from_slice(&origin.unwrap_or(0.0).to_le_bytes());
         }
         let seen = &self.seen;
-        let counts = [seen.rows, seen.rows_without_label, seen.rows_without_weight, seen.rows_with_null];
+        let counts = [seen.rows, seen.rows_without_label, seen.rows_without_weight, seen.rows_with_null, seen.out_of_range];
         counts.iter().chain(&seen.missing).for_each(|count| bytes.extend_from_slice(&count.to_le_bytes()));
         for total in &self.totals {
             bytes.extend_from_slice(&total.high.to_le_bytes());
@@ -65,8 +65,9 @@ impl Moments {
         let features = plan.plan.features.len();
         let mut count = || read_u64(&mut rest);
         let (rows, rows_without_label, rows_without_weight, rows_with_null) = (count()?, count()?, count()?, count()?);
+        let out_of_range = count()?;
         let missing = (0..features).map(|_| count()).collect::<Option<Vec<_>>>()?;
-        let seen = Seen { rows, rows_without_label, rows_without_weight, rows_with_null, missing };
+        let seen = Seen { rows, rows_without_label, rows_without_weight, rows_with_null, missing, out_of_range };
         let in_range = |column: &Column| match column {
             Column::Number(feature) | Column::Null(feature) | Column::Level(feature, _) => *feature < features,
             _ => true,

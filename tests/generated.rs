@@ -1,0 +1,328 @@
+//! Generated calls: every function, with options and values that fit and that do not, on ordinary and on odd tables.
+//!
+//! No call panics or hangs; an error is one line that begins with the function's name; numbers of an answer are finite; the answer is
+//! the same on one thread and on four. `PURSUIT_CALLS=5000 PURSUIT_SEED=7 cargo test --test main generated` tries others.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion::arrow::array::{
+    ArrayRef, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float64Array, Int32Array, Int64Array, ListArray,
+    RecordBatch, StringArray, UInt64Array,
+};
+use datafusion::arrow::datatypes::{Float64Type, Int32Type};
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::datasource::MemTable;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use pursuit_udfs::{OptionSpec, Random, Run, Spec, reports, selectors};
+
+use crate::session::session_with;
+
+/// How long a call may take, however busy the machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Tables by name, with columns that may be labels.
+const TABLES: [(&str, &[&str]); 12] = [
+    ("plain", &["y", "class", "word", "flag", "a"]),
+    ("empty", &["y", "class"]),
+    ("one_row", &["y", "class"]),
+    ("two_rows", &["y", "class"]),
+    ("nothing", &["y", "a"]),
+    ("constant", &["y", "a"]),
+    ("extreme", &["y", "nan", "whole"]),
+    ("typed", &["y", "decimal", "day", "dictionary", "list", "unsigned"]),
+    ("\"名前 \"\"x\"\"\"", &["y", "\"ü.b\"", "\"\""]),
+    ("(SELECT a, a AS b, b AS c, c + b AS d, y, class FROM plain)", &["y", "class"]),
+    ("(SELECT a.*, b.* FROM plain a JOIN plain b ON a.y = b.y)", &["y"]),
+    ("(SELECT * FROM plain WHERE a > 0)", &["y", "class", "word"]),
+];
+
+fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
+    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true))).unwrap()
+}
+
+fn plain(rows: usize) -> RecordBatch {
+    let mut random = Run::new(3).random("plain", 0);
+    let mut column = |hole: usize| -> Vec<Option<f64>> {
+        (0..rows).map(|row| (hole == 0 || row % hole != 1).then(|| (random.normal() * 8.0).round() / 4.0)).collect()
+    };
+    let (a, b, c) = (column(0), column(7), column(0));
+    let y: Vec<f64> = (0..rows).map(|row| 2.0 * a[row].unwrap() - b[row].unwrap_or(0.0) + (row % 5) as f64 / 8.0).collect();
+    let words = ["low", "high", "Ünder", "o'er"];
+    batch(vec![
+        ("class", Arc::new(Int32Array::from_iter((0..rows).map(|row| Some(i32::from(y[row] > 0.0) + i32::from(y[row] > 3.0)))))),
+        ("word", Arc::new(StringArray::from_iter((0..rows).map(|row| (row % 11 != 3).then_some(words[row % 4]))))),
+        ("flag", Arc::new(BooleanArray::from_iter((0..rows).map(|row| Some(y[row] > 1.0))))),
+        ("w", Arc::new(Float64Array::from_iter((0..rows).map(|row| Some((row % 3) as f64))))),
+        ("a", Arc::new(Float64Array::from(a))),
+        ("b", Arc::new(Float64Array::from(b))),
+        ("c", Arc::new(Float64Array::from(c))),
+        ("y", Arc::new(Float64Array::from(y))),
+    ])
+}
+
+fn extreme() -> RecordBatch {
+    let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, f64::MIN_POSITIVE, -0.0, 1e101, -1e99, 5e-324, 1.0];
+    let wholes = [i64::MIN, i64::MAX, 0, -1, 1, i64::MAX - 1, 1 << 53, (1 << 53) + 1];
+    let repeat = |at: usize, step: usize| (0..40).map(move |row| odd[(row * step + at) % odd.len()]);
+    batch(vec![
+        ("nan", Arc::new(Float64Array::from_iter_values(repeat(0, 1)))),
+        ("inf", Arc::new(Float64Array::from_iter_values(repeat(3, 3)))),
+        ("tiny", Arc::new(Float64Array::from_iter_values((0..40).map(|row| f64::from(row) * 1e-170)))),
+        ("large", Arc::new(Float64Array::from_iter_values((0..40).map(|row| f64::from(row * row % 7) * 1e98)))),
+        ("whole", Arc::new(Int64Array::from_iter_values((0..40).map(|row| wholes[row % wholes.len()])))),
+        ("y", Arc::new(Float64Array::from_iter_values((0..40).map(|row| f64::from(row * 7 % 11))))),
+    ])
+}
+
+fn typed() -> RecordBatch {
+    let lists = (0..40).map(|row| Some(vec![Some(row), None]));
+    let words = (0..40).map(|row| ["red", "green", "blue"][row % 3]);
+    batch(vec![
+        (
+            "decimal",
+            Arc::new(
+                Decimal128Array::from_iter_values((0..40).map(|row| row * row * 10_i128.pow(30)))
+                    .with_precision_and_scale(38, 5)
+                    .unwrap(),
+            ),
+        ),
+        ("day", Arc::new(Date32Array::from_iter_values((0..40).map(|row| row * 31 % 17)))),
+        ("dictionary", Arc::new(words.collect::<DictionaryArray<Int32Type>>())),
+        ("list", Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(lists))),
+        ("unsigned", Arc::new(UInt64Array::from_iter_values((0..40).map(|row| u64::MAX - row * row % 13)))),
+        ("none", Arc::new(datafusion::arrow::array::NullArray::new(40))),
+        ("y", Arc::new(Float64Array::from_iter_values((0..40).map(|row| f64::from(row * 7 % 11))))),
+    ])
+}
+
+fn session(partitions: usize) -> SessionContext {
+    let ctx = session_with(SessionConfig::new().with_target_partitions(partitions));
+    let whole = plain(60);
+    let constant = batch(vec![
+        ("a", Arc::new(Float64Array::from(vec![2.5; 20]))),
+        ("b", Arc::new(StringArray::from(vec!["same"; 20]))),
+        ("y", Arc::new(Float64Array::from_iter_values((0..20).map(f64::from)))),
+    ]);
+    let nothing = batch(vec![
+        ("a", Arc::new(Float64Array::from(vec![None; 20]))),
+        ("b", Arc::new(StringArray::from(vec![None::<&str>; 20]))),
+        ("y", Arc::new(Float64Array::from(vec![None; 20]))),
+    ]);
+    let named = whole.project(&[4, 5, 6, 7]).unwrap();
+    let named = batch(vec![
+        ("ü.b", Arc::clone(named.column(0))),
+        ("", Arc::clone(named.column(1))),
+        ("a\nb`'\"", Arc::clone(named.column(2))),
+        ("y", Arc::clone(named.column(3))),
+    ]);
+    let tables = [
+        ("plain", whole.clone()),
+        ("empty", whole.slice(0, 0)),
+        ("one_row", whole.slice(0, 1)),
+        ("two_rows", whole.slice(0, 2)),
+        ("nothing", nothing),
+        ("constant", constant),
+        ("extreme", extreme()),
+        ("typed", typed()),
+        ("名前 \"x\"", named),
+    ];
+    for (name, table) in tables {
+        let table = MemTable::try_new(table.schema(), vec![vec![table]]).unwrap();
+        ctx.register_table(datafusion::common::TableReference::bare(name), Arc::new(table)).unwrap();
+    }
+    ctx
+}
+
+fn pick<'a, T: ?Sized>(random: &mut Random, items: &[&'a T]) -> &'a T {
+    items[random.below(items.len())]
+}
+
+/// A value that an option may well take.
+fn fitting(random: &mut Random, option: &OptionSpec) -> String {
+    let words: Vec<&str> = option.allowed.split('\'').skip(1).step_by(2).collect();
+    let ends: Vec<f64> = option.allowed.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let low = ends.first().copied().unwrap_or(0.0);
+    // Small, because a call is to end soon.
+    let high = ends.get(1).copied().unwrap_or(f64::INFINITY).min(low + 8.0);
+    let number = low + (high - low) * random.uniform();
+    match option.kind {
+        "boolean" => pick(random, &["true", "false"]).to_string(),
+        "whole number" => format!("{}", number.round().max(low.ceil())),
+        "list of whole numbers" => format!("[{}]", number.round().max(1.0)),
+        "number" => format!("{number:.4}"),
+        "list of numbers" => format!("[{number:.4}]"),
+        "text" if !words.is_empty() => format!("'{}'", pick(random, &words)),
+        "list of text" if !words.is_empty() => format!("['{}']", pick(random, &words)),
+        "text" => pick(random, &["w", "a", "'b'"]).to_string(),
+        "list of text" => pick(random, &["a", "['b', 'c']", "['*']", "[]", "'a*'", "[word]"]).to_string(),
+        "table" => pick(random, &["plain", "'two_rows'", "(SELECT * FROM plain WHERE b > 0)", "empty"]).to_string(),
+        "size" => pick(random, &["'1GB'", "'64KB'", "1000000"]).to_string(),
+        kind if kind.starts_with("map of lists") => pick(random, &["MAP {'g': ['a', 'b']}", "{'g': ['c']}"]).to_string(),
+        kind if kind.starts_with("map of numbers") => pick(random, &["MAP {'a': 0.5}", "{'b': 0, 'c': 2}"]).to_string(),
+        kind if kind.starts_with("list of pairs") => pick(random, &["[['a', 'b']]", "MAP {'a': ['c']}"]).to_string(),
+        _ => pick(random, &["2", "'auto'", "1", "3"]).to_string(),
+    }
+}
+
+/// Values that few options take.
+const ODD: [&str; 26] = [
+    "NULL",
+    "-1",
+    "0",
+    "1",
+    "0.5",
+    "1e308",
+    "-1e308",
+    "9223372036854775807",
+    "18446744073709551615",
+    "'x'",
+    "''",
+    "'{}'",
+    "[]",
+    "[[]]",
+    "['a', 1]",
+    "true",
+    "{'a': 1}",
+    "MAP {'a': ['b']}",
+    "(SELECT 1)",
+    "(SELECT 'a' AS feature)",
+    "plain",
+    "nowhere",
+    "'NaN'::DOUBLE",
+    "chr(10)",
+    "repeat('x', 5000)",
+    "[NULL, 1, 'a']",
+];
+
+/// A call, the function whose name its errors bear, and whether its answer has an order.
+fn call(random: &mut Random, specs: &[Spec]) -> (String, String) {
+    let (table, labels) = TABLES[if random.below(2) == 0 { 0 } else { random.below(TABLES.len()) }];
+    let label = if random.below(20) == 0 { "nowhere" } else { pick(random, labels) };
+    if random.below(12) == 0 {
+        let of_grams = [
+            ("gram", format!("gram_summary(gram({label}, a)) FROM {table}")),
+            (
+                "select_from",
+                format!(
+                    "select_from(gram({label}, a, c), '{}', '{{\"k\": {}}}') FROM {table}",
+                    pick(random, &["omp", "lasso", "sa", ""]),
+                    random.below(4)
+                ),
+            ),
+            ("gram_merge", format!("gram_merge({}) FROM {table}", pick(random, &ODD))),
+            ("gram_summary", format!("gram_summary({})", pick(random, &ODD))),
+        ];
+        let (name, sql) = of_grams[random.below(4)].clone();
+        return (name.to_string(), format!("SELECT {sql}"));
+    }
+    if random.below(20) == 0 {
+        let arguments: Vec<&str> = (0..random.below(5)).map(|at| if at == 0 { "'ohm'" } else { pick(random, &ODD) }).collect();
+        return ("sample_problem".to_string(), format!("SELECT * FROM sample_problem({}) LIMIT 3", arguments.join(", ")));
+    }
+    let spec = &specs[random.below(specs.len())];
+    let mut options: Vec<OptionSpec> = spec.all_options();
+    let mut arguments = vec![table.to_string(), format!("label => {label}")];
+    for _ in 0..random.below(4) {
+        let option = options.remove(random.below(options.len()));
+        let value = if random.below(4) == 0 { pick(random, &ODD).to_string() } else { fitting(random, &option) };
+        arguments.push(format!("{} => {value}", option.name));
+    }
+    (spec.name.to_string(), format!("SELECT * FROM {}({})", spec.name, arguments.join(", ")))
+}
+
+/// The rows of the answer as text, in any order, or the error.
+async fn run(ctx: SessionContext, sql: String) -> Result<Vec<String>, String> {
+    let batches = async { ctx.sql(&sql).await?.collect().await }.await;
+    let batches = batches.map_err(|error| error.strip_backtrace())?;
+    let mut rows = Vec::new();
+    for batch in &batches {
+        for column in batch.columns() {
+            if let Some(values) = column.as_any().downcast_ref::<datafusion::arrow::array::PrimitiveArray<Float64Type>>()
+                && values.iter().flatten().any(|value| !value.is_finite())
+            {
+                return Err(format!("not finite: {values:?}"));
+            }
+        }
+        let options = FormatOptions::default().with_null("NULL");
+        let columns: Vec<ArrayFormatter<'_>> =
+            batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options).unwrap()).collect();
+        rows.extend(
+            (0..batch.num_rows())
+                .map(|row| columns.iter().map(|column| column.value(row).to_string()).collect::<Vec<_>>().join("|")),
+        );
+    }
+    rows.sort();
+    Ok(rows)
+}
+
+/// What is wrong with an error, if anything is.
+fn fault(function: &str, message: &str) -> Option<&'static str> {
+    let ours = ["Error during planning: ", "Execution error: ", "Resources exhausted: "]
+        .iter()
+        .find_map(|prefix| message.strip_prefix(prefix))
+        .unwrap_or(message);
+    // What is wrong inside a subquery, or with a list of numbers and words, DataFusion itself says before we are asked.
+    let is_sql = ["SQL error", "Schema error", "Arrow error: Cast error"].iter().any(|own| message.starts_with(own));
+    if message.contains("nternal error") {
+        Some("an internal error")
+    } else if is_sql {
+        None
+    } else if !ours.starts_with(&format!("{function}: ")) && !(function == "select_from" && ours.contains(": ")) {
+        Some("no name of the function in front")
+    } else if message.lines().count() != 1 || message.chars().count() > 2500 {
+        Some("more than a line")
+    } else {
+        None
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn generated_calls_end_in_an_answer_or_in_one_line() {
+    let number = |name: &str, default: u64| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default);
+    let (calls, seed) = (number("PURSUIT_CALLS", 150), number("PURSUIT_SEED", 1));
+    let specs: Vec<Spec> = selectors().into_iter().chain(reports()).collect();
+    let (one, four) = (session(1), session(4));
+    let mut faults = Vec::new();
+    let mut answered = 0;
+    for at in 0..calls {
+        let (function, sql) = call(&mut Run::new(seed).random("calls", at), &specs);
+        let mut outcomes = Vec::new();
+        for ctx in [&one, &four] {
+            let started = std::time::Instant::now();
+            let task = tokio::spawn(run(ctx.clone(), sql.clone()));
+            let abort = task.abort_handle();
+            match tokio::time::timeout(LIMIT, task).await {
+                Ok(Ok(outcome)) => outcomes.push(outcome),
+                Ok(Err(panic)) => faults.push(format!("panic {panic}: {sql}")),
+                Err(_) => {
+                    abort.abort();
+                    faults.push(format!("more than {LIMIT:?}: {sql}"));
+                }
+            }
+            if started.elapsed() > Duration::from_secs(10) {
+                eprintln!("{:?}: {sql}", started.elapsed());
+            }
+        }
+        answered += usize::from(outcomes.iter().any(Result::is_ok));
+        let [first, second] = &outcomes[..] else { continue };
+        if first != second {
+            let differing = match (first, second) {
+                (Ok(a), Ok(b)) => a.iter().zip(b).find(|(a, b)| a != b).map(|(a, b)| format!("{a} and {b}")),
+                _ => None,
+            };
+            faults.push(format!(
+                "differs on 1 and 4 partitions: {sql}: {}",
+                differing.unwrap_or(format!("{first:?} and {second:?}"))
+            ));
+        }
+        if let Err(message) = first
+            && let Some(fault) = fault(&function, message)
+        {
+            faults.push(format!("{fault}: {sql}: {}", message.chars().take(400).collect::<String>()));
+        }
+    }
+    eprintln!("{calls} calls, {answered} with an answer");
+    assert!(answered as u64 * 8 > calls, "most calls were refused: {answered} of {calls} had an answer");
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+}

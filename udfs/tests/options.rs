@@ -1,0 +1,119 @@
+//! Every option is bounded, and none is accepted that changes nothing.
+
+use pursuit_udfs::testing::{Table, planted};
+use pursuit_udfs::{Common, OptionSpec, Options, Problem, Ranking, Run, Settings, Spec, Value, reports, selectors};
+
+fn settings(given: &[(&str, Value)]) -> Settings {
+    given.iter().map(|(name, value)| (name.to_string(), value.clone())).collect()
+}
+
+/// Numbers that nothing needs are refused by name, whatever the option is a list or a map of.
+#[test]
+fn every_number_has_two_ends() {
+    let huge = [1e300, -1e300].map(Value::from).into_iter().chain([Value::from(i64::MAX), Value::from(u64::MAX)]);
+    for number in huge {
+        for spec in selectors().into_iter().chain(reports()) {
+            for option in (spec.options)().iter().filter(|option| option.kind.contains("number") || option.name == "cost_matrix")
+            {
+                let value = match option.kind {
+                    kind if kind.starts_with("map") => serde_json::json!({"a": number}),
+                    _ if option.name == "cost_matrix" => serde_json::json!([[number, 0], [0, 0]]),
+                    kind if kind.starts_with("list") => serde_json::json!([1, number]),
+                    _ => number.clone(),
+                };
+                match (spec.build)(&settings(&[(option.name, value.clone())])) {
+                    Err(error) if error.to_string().contains(option.name) => {}
+                    other => panic!("{}({} => {value}) must be refused, got {:?}", spec.name, option.name, other.err()),
+                }
+            }
+        }
+        for option in Common::specs().iter().filter(|option| option.kind.contains("number")) {
+            // A seed may be any number of 64 bits.
+            let is_refused = Common::default().set(option.name, &number).is_some_and(|outcome| outcome.is_err());
+            assert!(is_refused || option.name == "seed", "{} => {number} must be refused", option.name);
+        }
+    }
+}
+
+/// Values to try for an option, judged by what it says of itself.
+fn values(option: &OptionSpec) -> Vec<Value> {
+    let words: Vec<Value> = option.allowed.split('\'').skip(1).step_by(2).map(Value::from).collect();
+    let between: Vec<f64> =
+        option.allowed.split_whitespace().filter_map(|word| word.trim_end_matches(',').parse().ok()).collect();
+    let numbers = match between[..] {
+        [low, high] => {
+            let tried = [low, low + 1.0, low + 2.0, low + 5.0, 30.0, 1e-3, 0.05, 0.3, 0.5, (low + high) / 2.0, high];
+            tried.into_iter().filter(|x| (low..=high).contains(x) && *x <= 1e6).collect()
+        }
+        [low] => vec![low, low + 1.0, low + 2.0, low + 5.0, low + 0.25],
+        _ => vec![1.0, 2.0],
+    };
+    match option.kind {
+        "text" => words,
+        "list of text" => words.into_iter().map(|word| vec![word].into()).collect(),
+        "boolean" => vec![true.into(), false.into()],
+        "whole number" => numbers.into_iter().filter(|x| x.fract() == 0.0).map(|x| Value::from(x as u64)).collect(),
+        "list of whole numbers" => vec![serde_json::json!([3]), serde_json::json!([4, 4]), serde_json::json!([])],
+        "number" => numbers.into_iter().map(Value::from).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Options that show only where a table is streamed, or where the table has a second one beside it, or is an image: their own tests see to them.
+const ELSEWHERE: [&str; 5] = ["passes", "shuffle_buffer", "image", "window", "validation"];
+
+fn answer(spec: &Spec, settings: &Settings, problem: &Problem) -> Option<Ranking> {
+    spec.selector(settings).ok()?.select(problem, &Run::new(0)).ok()
+}
+
+/// For each model, direction and so on: an option that is accepted there changes the answer, for some value and some table.
+#[test]
+fn an_option_that_is_accepted_does_something() {
+    let (numbers, label) = planted(60, 36, &[3, 20], 1.0, 7);
+    let scaled = (0..36).fold(Table::new(), |table, j| {
+        let values: Vec<f64> = numbers.column(j).iter().map(|x| x * (1.0 + j as f64)).collect();
+        table.numbers(&format!("x{j}"), &values)
+    });
+    let classes: Vec<f64> = label.iter().map(|y| f64::from(*y > 0.0)).collect();
+    let problems = [
+        scaled.clone().k(3).problem_of_rows(&label),
+        Table { task: Some(pursuit_udfs::Task::Classification), ..scaled.k(3) }.problem_of_rows(&classes),
+    ];
+    let mut idle = Vec::new();
+    // The datum-wise options are prices and relations of features, which have tests of their own.
+    for spec in selectors().into_iter().filter(|spec| spec.name != "datum_wise") {
+        let options = (spec.options)();
+        let short = options.iter().find(|option| option.name == "epochs").map(|_| ("epochs", Value::from(2)));
+        let choices = options.iter().filter(|option| matches!(option.kind, "text" | "list of text") && option.name != "passes");
+        let contexts: Vec<Vec<(&str, Value)>> = choices
+            .flat_map(|option| values(option).into_iter().map(|value| vec![(option.name, value)]))
+            .chain([vec![]])
+            .collect();
+        for mut context in contexts {
+            // Training is short where there is any.
+            if let Some(short) = &short
+                && spec.selector(&settings(&context)).is_ok_and(|selector| selector.unused("epochs").is_none())
+            {
+                context.push(short.clone());
+            }
+            let base = settings(&context);
+            let before: Vec<Option<Ranking>> = problems.iter().map(|problem| answer(&spec, &base, problem)).collect();
+            if before.iter().all(Option::is_none) {
+                continue;
+            }
+            for option in options.iter().filter(|option| !ELSEWHERE.contains(&option.name) && !base.contains_key(option.name)) {
+                let shows = |value: Value| {
+                    let mut with = base.clone();
+                    with.insert(option.name.to_string(), value);
+                    let Ok(selector) = spec.selector(&with) else { return false };
+                    selector.unused(option.name).is_some()
+                        || problems.iter().zip(&before).any(|(problem, before)| answer(&spec, &with, problem) != *before)
+                };
+                if !values(option).into_iter().any(shows) {
+                    idle.push(format!("{}({context:?}, {} => …)", spec.name, option.name));
+                }
+            }
+        }
+    }
+    assert!(idle.is_empty(), "accepted, and without effect:\n{}", idle.join("\n"));
+}
