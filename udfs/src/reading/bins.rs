@@ -60,11 +60,11 @@ impl Binned {
         self.bins + 1
     }
 
-    /// The border above a bin of numbers, in the units of the design.
-    pub(crate) fn border(&self, bin: usize) -> Option<f64> {
+    /// Where bins of numbers end, in the units of the design; there is no border above the last.
+    pub(crate) fn borders(&self) -> &[f64] {
         match &self.source {
-            Source::Numbers { borders, .. } => borders.get(bin).copied(),
-            Source::Levels { .. } => None,
+            Source::Numbers { borders, .. } => borders,
+            Source::Levels { .. } => &[],
         }
     }
 

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use crate::trees::columns::Columns;
-use crate::trees::histogram::{Cutting, Finder, Split, part, subtract};
+use crate::trees::histogram::{Cutting, Finder, Histogram, Split, part, subtract};
 use crate::trees::target::{Gradients, Item, Target};
 use crate::trees::tree::{Node, Tree};
 use crate::{Lease, Result, Run};
@@ -145,7 +145,7 @@ impl Growing<'_> {
         let of = |finder: &mut Finder, column: usize, least: f64| {
             let sums = &histogram[self.ends[column]..self.ends[column + 1]];
             finder.note_all(self.target, sums);
-            finder.split(self.target, sums, node, self.columns.binned[column], least, &mut Cutting::Best)
+            finder.split(Histogram { target: self.target, sums, node }, self.columns.binned[column], least, &mut Cutting::Best)
         };
         let best_of = |columns: std::ops::Range<usize>| {
             let mut finder = Finder::new(self.target);

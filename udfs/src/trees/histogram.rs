@@ -41,6 +41,13 @@ pub(crate) struct Finder {
     placed: Vec<(f64, u8)>,
 }
 
+/// The sums of a feature's bins, and those of the node.
+pub(crate) struct Histogram<'a, T> {
+    pub target: &'a T,
+    pub sums: &'a [i64],
+    pub node: &'a [i64],
+}
+
 /// The best cut so far: after so many of the codes in order, with NULL on the left or not.
 struct Cut {
     gain: f64,
@@ -84,9 +91,7 @@ impl Finder {
     /// The best split of the noted bins that gains more than `least`.
     pub fn split<T: Target>(
         &mut self,
-        target: &T,
-        sums: &[i64],
-        node: &[i64],
+        bins: Histogram<'_, T>,
         binned: &Binned,
         least: f64,
         cutting: &mut Cutting<'_>,
@@ -94,85 +99,68 @@ impl Finder {
         if self.is_constant() {
             return None;
         }
-        match cutting {
-            Cutting::Random(random) => self.random(target, sums, node, binned, least, random),
-            Cutting::Best if binned.is_ordered => self.ordered(target, sums, node, binned, least),
-            Cutting::Best => self.levels(target, sums, node, least),
-        }
-    }
-
-    /// Numbers: a cut between two values, and NULL on either side.
-    fn ordered<T: Target>(&mut self, target: &T, sums: &[i64], node: &[i64], binned: &Binned, least: f64) -> Option<Split> {
-        let mut occupied = std::mem::take(&mut self.occupied);
-        let null = occupied.pop_if(|code| *code == binned.null());
-        let mut best = self.scan(target, sums, node, &occupied, null, true, least, false);
-        if null.is_some() {
-            let least = best.as_ref().map_or(least, |cut| cut.gain);
-            best = self.scan(target, sums, node, &occupied, null, true, least, true).or(best);
-        }
-        let split = best.map(|cut| {
-            let last = occupied[cut.after - 1];
-            // Half-way to the next value of the node.
-            let border = occupied.get(cut.after).map_or(binned.null() - 1, |next| last + (next - last - 1) / 2);
-            let mut side = up_to(border);
-            let mut left = self.sums_of(sums, &occupied[..cut.after]);
-            match null {
-                Some(null) if cut.null_left => {
-                    set(&mut side, null);
-                    add(&mut left, bin(sums, self.width, null));
-                }
-                // Who is unknown goes where most go.
-                None if 2 * target.weight(&left) >= target.weight(node) => set(&mut side, binned.null()),
-                _ => {}
-            }
-            Split { gain: cut.gain, left: side, sums: left }
-        });
-        occupied.extend(null);
+        let occupied = std::mem::take(&mut self.occupied);
+        let split = match cutting {
+            Cutting::Random(random) => self.random(bins, &occupied, binned, least, random),
+            Cutting::Best if binned.is_ordered => self.ordered(bins, &occupied, binned, least),
+            Cutting::Best => self.levels(bins, &occupied, least),
+        };
         self.occupied = occupied;
         split
     }
 
+    /// Numbers: a cut between two values, and NULL on either side.
+    fn ordered<T: Target>(&mut self, bins: Histogram<'_, T>, occupied: &[u8], binned: &Binned, least: f64) -> Option<Split> {
+        let (values, null) = parted(occupied, binned);
+        let mut best = self.scan(bins, values, null, false, true, least);
+        if null.is_some() {
+            let least = best.as_ref().map_or(least, |cut| cut.gain);
+            best = self.scan(bins, values, null, true, true, least).or(best);
+        }
+        let cut = best?;
+        let mut codes = values[..cut.after].to_vec();
+        let last = codes[cut.after - 1];
+        // Half-way to the next value of the node.
+        let border = values.get(cut.after).map_or(binned.null() - 1, |next| last + (next - last - 1) / 2);
+        codes.extend(null.filter(|_| cut.null_left));
+        Some(bins.split(occupied, &codes, cut.gain).at_border(border, binned.null()))
+    }
+
     /// Levels in the order of their mean label, as if they were numbers. For a mean this order holds the best of all ways to part the levels
     /// (Fisher 1958); with many classes it is tried for the share of each of the heaviest.
-    fn levels<T: Target>(&mut self, target: &T, sums: &[i64], node: &[i64], least: f64) -> Option<Split> {
-        let occupied = std::mem::take(&mut self.occupied);
+    fn levels<T: Target>(&mut self, bins: Histogram<'_, T>, occupied: &[u8], least: f64) -> Option<Split> {
         let mut best: Option<Split> = None;
-        for order in target.orders(node) {
-            let mut placed = std::mem::take(&mut self.placed);
-            placed.clear();
-            placed.extend(occupied.iter().map(|code| (target.place(bin(sums, self.width, *code), order), *code)));
-            placed.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-            let codes: Vec<u8> = placed.iter().map(|(_, code)| *code).collect();
-            self.placed = placed;
+        for order in bins.target.orders(bins.node) {
+            self.placed.clear();
+            self.placed.extend(occupied.iter().map(|code| (bins.target.place(bins.bin(*code), order), *code)));
+            self.placed.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+            let codes: Vec<u8> = self.placed.iter().map(|(_, code)| *code).collect();
             let least = best.as_ref().map_or(least, |split| split.gain);
-            if let Some(cut) = self.scan(target, sums, node, &codes, None, false, least, false) {
-                best = Some(self.of_codes(target, sums, node, &occupied, &codes[..cut.after], cut.gain));
+            if let Some(cut) = self.scan(bins, &codes, None, false, false, least) {
+                best = Some(bins.split(occupied, &codes[..cut.after], cut.gain));
             }
         }
-        self.occupied = occupied;
         best
     }
 
     /// A cut anywhere: numbers between the node's least and greatest border, levels and NULL by a coin each.
     fn random<T: Target>(
         &mut self,
-        target: &T,
-        sums: &[i64],
-        node: &[i64],
+        bins: Histogram<'_, T>,
+        occupied: &[u8],
         binned: &Binned,
         least: f64,
         random: &mut Random,
     ) -> Option<Split> {
-        let occupied = std::mem::take(&mut self.occupied);
-        let values = if occupied.last() == Some(&binned.null()) { occupied.len() - 1 } else { occupied.len() };
-        let mut left: Vec<u8> = Vec::new();
-        if binned.is_ordered && values > 1 {
-            let (low, high) = (usize::from(occupied[0]), usize::from(occupied[values - 1]));
-            let border = |at: usize| binned.border(at).unwrap_or(0.0);
-            let at = border(low) + random.uniform() * (border(high - 1) - border(low));
-            let nearest = (low..high).min_by(|a, b| (border(*a) - at).abs().total_cmp(&(border(*b) - at).abs()));
-            left.extend(occupied[..values].iter().filter(|code| usize::from(**code) <= nearest.unwrap_or(low)));
-            left.extend(occupied[values..].iter().filter(|_| random.below(2) == 0));
+        let (values, null) = parted(occupied, binned);
+        let mut left: Vec<u8> = Vec::with_capacity(occupied.len());
+        let mut border = None;
+        if binned.is_ordered && values.len() > 1 {
+            let (low, high) = (usize::from(values[0]), usize::from(values[values.len() - 1]));
+            let last = (low + anywhere(&binned.borders()[low..high], random)) as u8;
+            left.extend(values.iter().filter(|code| **code <= last));
+            left.extend(null.filter(|_| random.below(2) == 0));
+            border = Some(last);
         } else {
             left.extend(occupied.iter().filter(|_| random.below(2) == 0));
             match left.len() {
@@ -181,48 +169,36 @@ impl Finder {
                 _ => {}
             }
         }
-        self.left = self.sums_of(sums, &left);
-        subtract(&mut self.right, node, &self.left);
-        let gain = target.gain(&self.left, &self.right, binned.is_ordered).filter(|gain| *gain > least);
-        let split = gain.map(|gain| self.of_codes(target, sums, node, &occupied, &left, gain));
-        self.occupied = occupied;
-        split
-    }
-
-    /// A split that sends these of the occupied codes left, and codes that the node has no rows of where most go.
-    fn of_codes<T: Target>(&self, target: &T, sums: &[i64], node: &[i64], occupied: &[u8], codes: &[u8], gain: f64) -> Split {
-        let left = self.sums_of(sums, codes);
-        let mut side = if 2 * target.weight(&left) >= target.weight(node) { [u64::MAX; CODES / 64] } else { Side::default() };
-        occupied.iter().for_each(|code| side[usize::from(code >> 6)] &= !(1 << (code & 63)));
-        codes.iter().for_each(|code| set(&mut side, *code));
-        Split { gain, left: side, sums: left }
+        self.left.fill(0);
+        left.iter().for_each(|code| add(&mut self.left, bins.bin(*code)));
+        subtract(&mut self.right, bins.node, &self.left);
+        let gain = bins.target.gain(&self.left, &self.right, binned.is_ordered).filter(|gain| *gain > least)?;
+        let split = bins.split(occupied, &left, gain);
+        Some(if let Some(border) = border { split.at_border(border, binned.null()) } else { split })
     }
 
     /// The best cut after some of the codes in order.
-    #[allow(clippy::too_many_arguments)]
     fn scan<T: Target>(
         &mut self,
-        target: &T,
-        sums: &[i64],
-        node: &[i64],
+        bins: Histogram<'_, T>,
         codes: &[u8],
         null: Option<u8>,
+        null_left: bool,
         is_ordered: bool,
         least: f64,
-        null_left: bool,
     ) -> Option<Cut> {
         self.left.fill(0);
         if let Some(null) = null.filter(|_| null_left) {
-            add(&mut self.left, bin(sums, self.width, null));
+            add(&mut self.left, bins.bin(null));
         }
         // With NULL on the right all values may stand on the left.
         let cuts = if null.is_some() && !null_left { codes.len() } else { codes.len().saturating_sub(1) };
         let mut best: Option<Cut> = None;
         let mut most = least;
         for (at, code) in codes[..cuts].iter().enumerate() {
-            add(&mut self.left, bin(sums, self.width, *code));
-            subtract(&mut self.right, node, &self.left);
-            if let Some(gain) = target.gain(&self.left, &self.right, is_ordered)
+            add(&mut self.left, bins.bin(*code));
+            subtract(&mut self.right, bins.node, &self.left);
+            if let Some(gain) = bins.target.gain(&self.left, &self.right, is_ordered)
                 && gain > most
             {
                 most = gain;
@@ -231,17 +207,61 @@ impl Finder {
         }
         best
     }
+}
 
-    fn sums_of(&self, sums: &[i64], codes: &[u8]) -> Vec<i64> {
-        let mut total = vec![0; self.width];
-        codes.iter().for_each(|code| add(&mut total, bin(sums, self.width, *code)));
-        total
+impl<T: Target> Histogram<'_, T> {
+    #[inline]
+    fn bin(&self, code: u8) -> &[i64] {
+        let width = self.node.len();
+        &self.sums[usize::from(code) * width..][..width]
+    }
+
+    /// A split that sends these of the occupied codes left, and codes that the node has no rows of where most go.
+    fn split(&self, occupied: &[u8], codes: &[u8], gain: f64) -> Split {
+        let mut sums = vec![0; self.node.len()];
+        codes.iter().for_each(|code| add(&mut sums, self.bin(*code)));
+        let is_heavy = 2 * self.target.weight(&sums) >= self.target.weight(self.node);
+        let mut left = if is_heavy { [u64::MAX; CODES / 64] } else { Side::default() };
+        occupied.iter().for_each(|code| left[usize::from(code >> 6)] &= !(1 << (code & 63)));
+        codes.iter().for_each(|code| set(&mut left, *code));
+        Split { gain, left, sums }
     }
 }
 
-#[inline]
-fn bin(sums: &[i64], width: usize, code: u8) -> &[i64] {
-    &sums[usize::from(code) * width..][..width]
+impl<T> Clone for Histogram<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Histogram<'_, T> {}
+
+impl Split {
+    /// The same with all values up to a border on the left, whether the node has rows of them or not.
+    fn at_border(mut self, border: u8, null: u8) -> Self {
+        let null_left = is_left(&self.left, null);
+        self.left = up_to(border);
+        if null_left {
+            set(&mut self.left, null);
+        }
+        self
+    }
+}
+
+/// The codes of values, and that of NULL if it is among them.
+fn parted<'a>(occupied: &'a [u8], binned: &Binned) -> (&'a [u8], Option<u8>) {
+    match occupied.split_last() {
+        Some((last, values)) if *last == binned.null() => (values, Some(*last)),
+        _ => (occupied, None),
+    }
+}
+
+/// The border nearest to a place drawn between the first and the last.
+fn anywhere(borders: &[f64], random: &mut Random) -> usize {
+    let last = borders.len() - 1;
+    let at = borders[0] + random.uniform() * (borders[last] - borders[0]);
+    let above = borders.partition_point(|border| *border < at).min(last);
+    if above > 0 && at - borders[above - 1] < borders[above] - at { above - 1 } else { above }
 }
 
 #[inline]

@@ -1,7 +1,7 @@
 //! A tree, and how one of a forest is grown.
 
 use crate::trees::columns::Columns;
-use crate::trees::histogram::{CODES, Cutting, Finder, Side, Split, fill, is_left, part, subtract};
+use crate::trees::histogram::{CODES, Cutting, Finder, Histogram, Side, Split, fill, is_left, part, subtract};
 use crate::trees::target::{Item, Target};
 use crate::{Lease, Random, Result, Run};
 
@@ -209,7 +209,7 @@ impl Search<'_> {
             vary += usize::from(!self.finder.is_constant());
             let least = best.as_ref().map_or(-1.0, |(_, split)| split.gain);
             let mut cutting = if self.growth.is_random { Cutting::Random(random) } else { Cutting::Best };
-            if let Some(split) = self.finder.split(target, sums, node, binned, least, &mut cutting) {
+            if let Some(split) = self.finder.split(Histogram { target, sums, node }, binned, least, &mut cutting) {
                 best = Some((column, split));
             }
             if few {
