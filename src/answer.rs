@@ -76,18 +76,20 @@ pub(crate) fn rows(problem: &Problem, ranking: &Ranking, common: &Common, plan: 
     rows
 }
 
+/// The type of a column of an answer.
+pub(crate) fn data_type(kind: ColumnKind) -> DataType {
+    match kind {
+        ColumnKind::Text => DataType::Utf8,
+        ColumnKind::Number => DataType::Float64,
+        ColumnKind::Whole => DataType::Int64,
+        ColumnKind::Flag => DataType::Boolean,
+        ColumnKind::Texts => DataType::new_list(DataType::Utf8, true),
+    }
+}
+
 /// The columns of a report's answer.
 pub(crate) fn fields(columns: &[(&'static str, ColumnKind)]) -> Fields {
-    let field = |(name, kind): &(&'static str, ColumnKind)| {
-        let data_type = match kind {
-            ColumnKind::Text => DataType::Utf8,
-            ColumnKind::Number => DataType::Float64,
-            ColumnKind::Whole => DataType::Int64,
-            ColumnKind::Flag => DataType::Boolean,
-            ColumnKind::Texts => DataType::new_list(DataType::Utf8, true),
-        };
-        Field::new(*name, data_type, true)
-    };
+    let field = |(name, kind): &(&'static str, ColumnKind)| Field::new(*name, data_type(*kind), true);
     columns.iter().map(field).collect()
 }
 

@@ -125,7 +125,7 @@ impl<T: ArrowPrimitiveType, F: Fn(T::Native) -> f64 + Sync> Numbers for Primitiv
 }
 
 /// Any column that is a number at heart.
-fn numbers(column: &ArrayRef) -> Result<Box<dyn Numbers>> {
+pub(crate) fn numbers(column: &ArrayRef) -> Result<Box<dyn Numbers>> {
     macro_rules! primitive {
         ($type:ty, $convert:expr) => {
             Box::new(Primitive(column.as_primitive::<$type>().clone(), $convert))
@@ -153,19 +153,39 @@ fn numbers(column: &ArrayRef) -> Result<Box<dyn Numbers>> {
     })
 }
 
-/// A column of text, or of booleans, as codes into a list of names.
-fn levels(column: &ArrayRef) -> Result<(Vec<u32>, Vec<String>)> {
-    if let DataType::Dictionary(keys, values) = column.data_type()
+/// The names of a dictionary that occur, in the order of their first row. A dictionary may have a name several times, as filters and joins leave it that put
+/// batches together, and NULLs among its names; and most of its names may be of rows that are gone.
+fn dictionary_levels(column: &ArrayRef) -> Result<(Vec<u32>, Vec<String>)> {
+    let dictionary = column.as_any_dictionary();
+    let values = cast(dictionary.values(), &DataType::Utf8View)?;
+    let values = values.as_string_view();
+    if values.is_empty() {
+        return Ok((vec![NO_LEVEL; column.len()], Vec::new()));
+    }
+    let mut level_of = vec![None; values.len()];
+    let (mut known, mut names) = (HashMap::new(), Vec::new());
+    let mut level = |key: usize| {
+        *level_of[key].get_or_insert_with(|| {
+            if values.is_null(key) {
+                return NO_LEVEL;
+            }
+            *known.entry(values.value(key)).or_insert_with(|| {
+                names.push(values.value(key).to_string());
+                names.len() as u32 - 1
+            })
+        })
+    };
+    let keys = dictionary.normalized_keys();
+    let codes = keys.into_iter().enumerate().map(|(row, key)| if column.is_null(row) { NO_LEVEL } else { level(key) }).collect();
+    Ok((codes, names))
+}
+
+/// A column of text, or of booleans, as codes into a list of distinct names.
+pub(crate) fn levels(column: &ArrayRef) -> Result<(Vec<u32>, Vec<String>)> {
+    if let DataType::Dictionary(_, values) = column.data_type()
         && kind(values) == ColumnKind::Text
-        && **keys == DataType::Int32
     {
-        // The dictionary is the list of names already, unless some of them are NULL.
-        let dictionary = column.as_dictionary::<Int32Type>();
-        let names = cast(dictionary.values(), &DataType::Utf8)?;
-        let names = names.as_string::<i32>();
-        let code = |key: Option<i32>| key.filter(|key| names.is_valid(*key as usize)).map_or(NO_LEVEL, |key| key as u32);
-        let codes = dictionary.keys().iter().map(code).collect();
-        return Ok((codes, names.iter().map(|name| name.unwrap_or_default().to_string()).collect()));
+        return dictionary_levels(column);
     }
     if let Some(booleans) = column.as_boolean_opt() {
         let (mut known, mut names) = ([NO_LEVEL; 2], Vec::new());
@@ -248,5 +268,31 @@ mod tests {
         let dictionary: DictionaryArray<Int32Type> = vec![Some("b"), None, Some("a"), Some("b")].into_iter().collect();
         let (codes, names) = levels(&(Arc::new(dictionary) as ArrayRef)).unwrap();
         assert_eq!((codes, names), (vec![0, NO_LEVEL, 1, 0], vec!["b".to_string(), "a".into()]));
+    }
+
+    /// Random dictionaries: names twice, NULLs among the names, names that no row has, any type of key, any slice.
+    #[test]
+    fn every_dictionary_has_the_levels_of_its_texts() {
+        let mut random = pursuit_udfs::Run::new(5).random("dictionaries", 0);
+        for round in 0..300 {
+            let words = ["a", "b", "c", "", "ab"];
+            let names = 1 + random.below(8);
+            let values: StringArray =
+                (0..names).map(|_| (random.below(5) > 0).then(|| words[random.below(words.len())])).collect();
+            let rows = random.below(20);
+            let keys: Vec<Option<i8>> = (0..rows).map(|_| (random.below(6) > 0).then(|| random.below(names) as i8)).collect();
+            let plain: Vec<Option<&str>> = keys
+                .iter()
+                .map(|key| key.map(|key| key as usize).filter(|key| values.is_valid(*key)).map(|key| values.value(key)))
+                .collect();
+            let narrow: ArrayRef =
+                Arc::new(DictionaryArray::<Int8Type>::try_new(PrimitiveArray::from(keys), Arc::new(values)).unwrap());
+            let wide = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::LargeUtf8));
+            let column = if round % 2 == 0 { narrow } else { cast(&narrow, &wide).unwrap() };
+            let start = random.below(rows + 1);
+            let (column, plain) = (column.slice(start, rows - start), &plain[start..]);
+            let expected = levels(&(Arc::new(StringArray::from(plain.to_vec())) as ArrayRef)).unwrap();
+            assert_eq!(levels(&column).unwrap(), expected, "round {round}");
+        }
     }
 }

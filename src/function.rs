@@ -14,8 +14,8 @@ use datafusion::scalar::ScalarValue;
 use futures::FutureExt;
 use pursuit_udfs::{Error, Reads, Settings, Spec, Value, did_you_mean, name_list, parse_options, shown};
 
+use crate::apply;
 use crate::call::{Call, Input};
-use crate::classify;
 use crate::engine::Registry;
 use crate::error::named;
 use crate::expand::expand;
@@ -87,7 +87,7 @@ impl TableFunctionImpl for SelectFunction {
             self.spec.all_options().into_iter().filter_map(|option| Some((option.name, option.table?))).collect();
         let tables =
             tables.into_iter().map(|(option, shape)| Ok((option, shape, relation(option)?))).collect::<Result<Vec<_>>>()?;
-        let policy = if takes_relation(&self.spec, "policy") { relation("policy")? } else { None };
+        let model = self.spec.model.map(|model| relation(model.option)).transpose()?.flatten();
         let held_out = self.spec.table.map(|(option, _)| relation(option)).transpose()?.flatten();
         let features = planned.iter().find(|(name, _)| name == "features").map(|(_, plan)| plan.clone());
         for (option, shape, table) in tables {
@@ -95,9 +95,9 @@ impl TableFunctionImpl for SelectFunction {
                 settings.insert(option.into(), option_table::read(name, option, shape, table, args.session())?);
             }
         }
-        if let Some(decides) = classify::asked(&self.spec, &settings).map_err(|error| named(name, error))? {
-            let tables = classify::Tables { first: plan, name: table, test: held_out, policy, features };
-            return classify::provider(&self.spec, &self.registry, &self.progress, decides, tables, &label, settings);
+        if self.spec.model.is_some() {
+            let tables = apply::Tables { first: plan, name: table, test: held_out, model, features };
+            return apply::provider(&self.spec, &self.progress, tables, &label, settings);
         }
         let input = Input { schema: plan.schema(), table: table.as_deref() };
         let call = Call::new(Arc::clone(&self.spec), &input, &label, settings).map_err(|error| named(name, error))?;
@@ -117,13 +117,12 @@ impl TableFunctionImpl for SelectFunction {
     }
 }
 
-/// Options that can be tables: those of a shape that a table has, features, the second table of those that take one, and a policy.
+/// Options that can be tables: those of a shape that a table has, features, the second table of those that take one, and a model's.
 pub(crate) fn takes_relation(spec: &Spec, option: &str) -> bool {
-    let is_own = |name: &str| (spec.options)().iter().any(|option| option.name == name);
     spec.all_options().iter().any(|other| other.name == option && other.table.is_some())
         || option == "features"
         || spec.table.is_some_and(|(table, _)| table == option)
-        || (option == "policy" && is_own("policy"))
+        || spec.model.is_some_and(|model| model.option == option)
 }
 
 fn first_parameter<'a>(plans: impl Iterator<Item = &'a LogicalPlan>) -> Result<Option<String>> {

@@ -21,9 +21,12 @@
 //! a DataFrame. With `default-features = false` the library is built without the shell and what that brings along. The selectors themselves, and how to write one, are in [`pursuit_udfs`].
 
 mod answer;
+mod applier;
+mod apply;
+mod apply_exec;
 mod call;
 mod catalog;
-mod classify;
+mod classes;
 mod columns;
 mod dataframe;
 mod engine;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::Fields;
 use pursuit_udfs::{
-    Budget, Common, Data, Error, Options, Plan, Problem, Reads, Result, Rows, Run, Selector, Settings, Spec, Work,
+    Budget, Common, Data, Error, Options, Plan, Problem, Reads, Report, Result, Rows, Run, Selector, Settings, Spec, Work,
 };
 
 use crate::lanes::{Lane, Threads};
@@ -39,15 +39,15 @@ impl Question {
                 own.insert(name.clone(), value.clone());
             }
         }
-        let (reads, fields, is_prefix) = match (spec.build)(&own)? {
-            Work::Select(selector) => {
-                if let Some((option, need)) = own.keys().find_map(|option| Some((option, selector.unused(option)?))) {
-                    return Err(Error::call(format!("`{option}` needs {need}; add that, or leave `{option}` out")));
-                }
-                (selector.reads(), answer::FIELDS.clone(), selector.is_prefix())
-            }
+        let work = (spec.build)(&own)?;
+        if let Some((option, need)) = own.keys().find_map(|option| Some((option, work.unused(option)?))) {
+            return Err(Error::call(format!("`{option}` needs {need}; add that, or leave `{option}` out")));
+        }
+        let (reads, fields, is_prefix) = match work {
+            Work::Select(selector) => (selector.reads(), answer::FIELDS.clone(), selector.is_prefix()),
             Work::Report(report) => (Reads::Rows, answer::fields(&report.columns()), false),
-            Work::Decide(_) => return Err(Error::call("decides rows, which only its own operator can do")),
+            // What is asked of the table is the model; src/apply.rs has rows decided by it.
+            Work::Apply(apply) => (Reads::Rows, answer::fields(&apply.fit().columns()), false),
         };
         Ok(Self { spec, common, reads, fields, is_prefix, own })
     }
@@ -85,9 +85,11 @@ impl Question {
 
     /// The answer from data that has been read, as columns.
     pub(crate) fn columns(&self, data: Data, held_out: Option<Rows>, plan: &Plan, run: &Run) -> Result<Vec<ArrayRef>> {
-        let report = match (self.spec.build)(&self.own)? {
-            Work::Report(report) => report,
-            _ => return Ok(answer::columns(&self.ranking(data, held_out, plan, run)?, self.spec.name)),
+        let work = (self.spec.build)(&self.own)?;
+        let report: &dyn Report = match &work {
+            Work::Report(report) => report.as_ref(),
+            Work::Apply(apply) => apply.fit(),
+            Work::Select(_) => return Ok(answer::columns(&self.ranking(data, held_out, plan, run)?, self.spec.name)),
         };
         let problem = Problem::new(data, plan, &self.common, self.spec.labels)?.with_held_out(held_out);
         Ok(report.report(&problem, run)?.into_iter().map(answer::column).collect())

@@ -100,6 +100,45 @@ async fn rows_of_files_are_decided_once() {
     assert_eq!(floats(&query(&ctx, sql).await.unwrap(), "n"), [600.0]);
 }
 
+/// Where fitting fails, every partition gets that error: a plan whose input was run once must not be run again.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_fitted_is_an_error_for_every_partition() {
+    for _ in 0..12 {
+        let message = error(
+            &session_with(SessionConfig::new().with_target_partitions(8).with_batch_size(32)),
+            "SELECT * FROM datum_wise_classify((SELECT * FROM sample.diabetes WHERE bmi > 0), label => label)",
+        )
+        .await;
+        assert!(message.contains("datum_wise_classify: label `label` is a number, and this predicts classes"), "{message}");
+    }
+}
+
+/// Filters and joins put batches together whose dictionaries differ, and leave names in them twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn dictionaries_decide_as_texts_do() {
+    let ctx = session_with(SessionConfig::new().with_target_partitions(2).with_batch_size(16));
+    let words = "SELECT row_number() OVER () AS id, CASE WHEN petal_width < 0.8 THEN 'thin' WHEN petal_width < 1.7 THEN 'medium' ELSE 'wide' END AS petal, \
+                 CASE WHEN sepal_length < 5.5 THEN 'short' ELSE 'long' END AS sepal, label FROM sample.iris";
+    query(&ctx, &format!("CREATE TABLE words AS {words}")).await.unwrap();
+    let coded = ["petal", "sepal", "label"].map(|name| format!("arrow_cast({name}, 'Dictionary(Int32, Utf8)') AS {name}"));
+    let part = |rest: usize| format!("SELECT id, {} FROM words WHERE id % 3 = {rest}", coded.join(", "));
+    query(&ctx, &format!("CREATE TABLE coded AS {} UNION ALL {} UNION ALL {}", part(0), part(1), part(2))).await.unwrap();
+    query(&ctx, "CREATE TABLE policy AS SELECT * FROM datum_wise_policy(words, label => label, exclude => id, iterations => 3)")
+        .await
+        .unwrap();
+    let decided = |table: &str| {
+        format!(
+            "SELECT avg(CASE WHEN correct THEN 1.0 ELSE 0.0 END) AS accuracy, CAST(count(*) AS DOUBLE) AS n FROM \
+             datum_wise_classify((SELECT a.* FROM {table} AS a JOIN words AS b ON a.id = b.id WHERE a.id > 3), label => label, policy => policy)"
+        )
+    };
+    let plain = query(&ctx, &decided("words")).await.unwrap();
+    let dictionaries = query(&ctx, &decided("coded")).await.unwrap();
+    assert_eq!(floats(&plain, "n"), floats(&dictionaries, "n"));
+    assert_eq!(floats(&plain, "accuracy"), floats(&dictionaries, "accuracy"));
+    assert!(floats(&plain, "accuracy")[0] > 0.9);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_path_is_a_table() {
     let folder = tempfile::tempdir().unwrap();

@@ -61,10 +61,11 @@ mod settings;
 pub mod testing;
 mod trees;
 
+pub use contract::model::{Applied, Apply, Made, Model, ModelTable, Output};
 pub use contract::pass::Pass;
 pub use contract::ranking::{Choice, Ranking};
 pub use contract::report::{Kind as ColumnKind, Report, Values};
-pub use contract::selector::{Decides, Declared, Reads, Selector, Spec, Streaming, Work};
+pub use contract::selector::{Declared, KEY, Reads, Selector, Spec, Streaming, Work};
 pub use error::{Error, Kind, Result, did_you_mean, name_list, shown};
 pub use judging::answer::answer;
 #[doc(hidden)]

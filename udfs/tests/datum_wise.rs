@@ -7,7 +7,7 @@ use pursuit_udfs::datum_wise::{
 };
 use pursuit_udfs::options::{Lists, Pairs};
 use pursuit_udfs::testing::{Column, Table, planted};
-use pursuit_udfs::{Block, Coding, Problem, Run, Task};
+use pursuit_udfs::{Block, Coding, Made, Problem, Run, Task};
 
 fn problem(table: &Table, label: &[f64]) -> Problem {
     Table { task: Some(Task::Classification), ..table.clone() }.problem_of_rows(label)
@@ -237,8 +237,11 @@ fn values_are_in_the_input_s_units() {
     let policy = Asking::default().learn(0.01, &problem, &Run::new(1)).unwrap();
     let rows = problem.rows();
     let mut seen = Vec::new();
-    policy.decide_rows(&problem, rows, |_, decision| seen.push((decision.class, decision.units.clone())));
-    let raw: Vec<_> = decide(&policy, &table).into_iter().map(|decision| (decision.class, decision.units)).collect();
+    let push = |_: usize, decision: &Decision| seen.push((decision.class, decision.units.clone()));
+    policy.decide_rows(&problem, rows, &Run::default(), push).unwrap();
+    let mut raw: Vec<_> = decide(&policy, &table).into_iter().map(|decision| (decision.class, decision.units)).collect();
+    // The rows of a problem are in an order of their content.
+    (seen.sort(), raw.sort());
     assert_eq!(seen, raw);
 }
 
@@ -347,4 +350,72 @@ fn weights_that_are_all_the_same_change_nothing() {
         let same = plain.iter().zip(&other).filter(|(a, b)| (a.class, &a.units) == (b.class, &b.units)).count();
         assert_eq!(same, plain.len(), "weight {weight}");
     }
+}
+
+fn report(name: &str, settings: &[(&str, serde_json::Value)]) -> pursuit_udfs::Work {
+    let spec = pursuit_udfs::reports().into_iter().find(|spec| spec.name == name).unwrap();
+    (spec.build)(&settings.iter().map(|(name, value)| (name.to_string(), value.clone())).collect()).unwrap()
+}
+
+/// Nothing can be judged by no rows: that is said, where a mean over none would be NaN.
+#[test]
+fn a_curve_without_rows_to_judge_by_says_so() {
+    let pursuit_udfs::Work::Report(curve) = report("datum_wise_curve", &[("lambda", [0.1].as_slice().into())]) else {
+        panic!("a curve is a report")
+    };
+    let table = Table { task: Some(Task::Classification), ..Table::random(2, 3, 1) };
+    let failure = curve.report(&table.problem_of_rows(&[0.0, 1.0]), &Run::new(0)).unwrap_err().to_string();
+    assert_eq!(failure, "2 rows are too few to hold some out; give a table as `test`");
+}
+
+/// An option that changes nothing is refused, and what it needs is named.
+#[test]
+fn options_that_mean_nothing_are_named() {
+    let near = ("related", serde_json::json!([["x0", "x1"]]));
+    for name in ["datum_wise_policy", "datum_wise_curve", "datum_wise_classify", "datum_wise_steps"] {
+        let unused = |settings: &[(&str, serde_json::Value)], option: &str| report(name, settings).unused(option);
+        assert_eq!(unused(&[("relation", "all".into())], "relation"), Some("`related` or `image`"), "{name}");
+        assert_eq!(unused(&[("relation", "all".into()), near.clone()], "relation"), None);
+        assert_eq!(unused(&[("gamma", 1.into()), ("hard", true.into()), near.clone()], "gamma"), Some("hard => false"));
+        assert_eq!(unused(&[("iterations", 1.into())], "mixture"), Some("iterations => 2 or more"));
+        assert_eq!(unused(&[], "lambda"), None);
+    }
+}
+
+/// A model's table, in any order, is the model again, and decides as the policy does; only what is wanted is made.
+#[test]
+fn a_policy_is_a_model_that_a_table_holds() {
+    let (table, label) = planted(150, 4, &[1, 2], 0.7, 5);
+    let label: Vec<f64> = label.iter().map(|y| f64::from(*y > 0.0)).collect();
+    let policy = learn(&table, &label, 0.01, &Asking::default());
+    let pursuit_udfs::Work::Apply(classify) = report("datum_wise_classify", &[]) else { panic!("it applies a model") };
+    let model = classify.read(&policy.to_table()).unwrap();
+    assert_eq!(model.features(), policy.features());
+    let columns: Vec<Vec<f64>> = (0..4).map(|at| table.column(at).to_vec()).collect();
+    let blocks: Vec<Block<'_>> =
+        model.features().iter().map(|feature| Block::Numbers(&columns[feature.name[1..].parse::<usize>().unwrap()])).collect();
+    let applied = model.apply(150, &blocks, &["prediction", "n_features"], &Run::default()).unwrap();
+    let decisions = decide(&policy, &table);
+    let made = |name: &str| applied.columns.iter().find(|(made, _)| *made == name).map(|(_, made)| made.clone());
+    assert_eq!(made("prediction"), Some(Made::Names(decisions.iter().map(|decision| decision.class as u32).collect())));
+    assert_eq!(made("n_features"), Some(Made::Wholes(decisions.iter().map(|decision| decision.units.len() as i64).collect())));
+    assert_eq!(made("features"), None, "nobody wants it");
+    let failure = classify.read(&policy.to_table()[1..]).err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(failure.contains("is not a whole answer of datum_wise_policy"), "{failure}");
+}
+
+/// A run that is cancelled in the middle ends, whatever it was doing.
+#[test]
+fn training_can_be_cancelled_in_the_middle() {
+    let (table, label) = planted(3000, 12, &[1, 4], 0.7, 5);
+    let label: Vec<f64> = label.iter().map(|y| f64::from(*y > 0.0)).collect();
+    let flag = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let cancel = std::sync::Arc::clone(&flag);
+    let run = Run::new(1).with_cancel(flag).with_progress(move |done, _, _| {
+        if done == 1 {
+            cancel.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+    });
+    let failure = Asking::default().learn(0.01, &problem(&table, &label), &run).unwrap_err();
+    assert_eq!(failure.kind(), pursuit_udfs::Kind::Cancelled);
 }

@@ -87,7 +87,7 @@ impl Case {
         let result = match &work {
             Work::Select(selector) => answer(&**selector, problem, &run).map(drop),
             Work::Report(report) => report.report(problem, &run).map(drop),
-            Work::Decide(_) => Ok(()),
+            Work::Apply(apply) => apply.fit().report(problem, &run).map(drop),
         };
         let taken = MOST.load(Ordering::SeqCst) - before;
         (result.err().map(|error| error.kind()), taken, meter.most())

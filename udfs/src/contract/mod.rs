@@ -1,5 +1,6 @@
-//! What a function is: a selector that ranks, a report with columns of its own, and how each is declared.
+//! What a function is: a selector that ranks, a report with columns of its own, a model that is applied to rows, and how each is declared.
 
+pub(crate) mod model;
 pub(crate) mod pass;
 pub(crate) mod ranking;
 pub(crate) mod report;

@@ -7,6 +7,12 @@ pub trait Report: Send + Sync {
 
     /// Their values, in the same order.
     fn report(&self, problem: &Problem, run: &Run) -> Result<Vec<Values>>;
+
+    /// What an option needs to mean anything, if with the other options as they are it means nothing: `related or image`. Such an option is
+    /// refused when it is given.
+    fn unused(&self, _option: &str) -> Option<&'static str> {
+        None
+    }
 }
 
 /// What a column of an answer holds.
@@ -37,6 +43,41 @@ impl Values {
 
     pub fn numbers(values: impl IntoIterator<Item = f64>) -> Self {
         Values::Number(values.into_iter().map(Some).collect())
+    }
+
+    /// How many there are.
+    pub fn rows(&self) -> usize {
+        match self {
+            Values::Text(values) => values.len(),
+            Values::Number(values) => values.len(),
+            Values::Whole(values) => values.len(),
+            Values::Flag(values) => values.len(),
+            Values::Texts(values) => values.len(),
+        }
+    }
+
+    /// The text in a row, if it has one.
+    pub fn text(&self, row: usize) -> Option<&str> {
+        match self {
+            Values::Text(values) => values.get(row)?.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// The number in a row, if it has one.
+    pub fn number(&self, row: usize) -> Option<f64> {
+        match self {
+            Values::Number(values) => *values.get(row)?,
+            _ => None,
+        }
+    }
+
+    /// The whole number in a row, if it has one.
+    pub fn whole(&self, row: usize) -> Option<i64> {
+        match self {
+            Values::Whole(values) => *values.get(row)?,
+            _ => None,
+        }
     }
 
     pub fn wholes(values: impl IntoIterator<Item = usize>) -> Self {

@@ -1,7 +1,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::{Common, Error, Labels, OptionSpec, Options, Pass, Plan, Problem, Ranking, Report, Result, Run, Settings};
+use crate::{
+    Apply, Common, Error, Labels, ModelTable, OptionSpec, Options, Pass, Plan, Problem, Ranking, Report, Result, Run, Settings,
+};
 
 /// The contract: from a checked problem to a ranking. Everything else is derived from the declaration.
 pub trait Selector: Send + Sync {
@@ -39,7 +41,8 @@ pub trait Streaming {
     fn begin(&self, problem: &Problem, plan: &Plan, rows: u64, run: &Run) -> Result<Box<dyn Pass>>;
 }
 
-/// A selector declared with [`selector!`](crate::selector!), or a report with [`report!`](crate::report!).
+/// A selector declared with [`selector!`](crate::selector!), a report with [`report!`](crate::report!), or what applies a model with
+/// [`apply!`](crate::apply!).
 pub trait Declared: 'static {
     fn spec() -> Spec;
 }
@@ -48,16 +51,18 @@ pub trait Declared: 'static {
 pub enum Work {
     Select(Arc<dyn Selector>),
     Report(Arc<dyn Report>),
-    Decide(Decides),
+    Apply(Arc<dyn Apply>),
 }
 
-/// Deciding rows by a policy, as they stream through.
-#[derive(Debug, Clone)]
-pub struct Decides {
-    /// Columns that tell the rows apart.
-    pub key: Vec<String>,
-    /// A row of the answer for each step, instead of one for each row.
-    pub shows_steps: bool,
+impl Work {
+    /// What an option needs to mean anything, if with the other options as they are it means nothing.
+    pub fn unused(&self, option: &str) -> Option<&'static str> {
+        match self {
+            Work::Select(selector) => selector.unused(option),
+            Work::Report(report) => report.unused(option),
+            Work::Apply(apply) => apply.fit().unused(option),
+        }
+    }
 }
 
 /// A selector or a report as the engine and the manual see it.
@@ -74,6 +79,8 @@ pub struct Spec {
     pub score: &'static str,
     /// The option that is a second table with the same columns, if there is one, and what it is for.
     pub table: Option<(&'static str, &'static str)>,
+    /// The option that is the table of a model, if the function applies one.
+    pub model: Option<ModelTable>,
     /// The selector's own options, beside the common ones.
     pub options: fn() -> Vec<OptionSpec>,
     pub build: fn(&Settings) -> Result<Work>,
@@ -89,7 +96,7 @@ impl Spec {
     pub fn selector(&self, settings: &Settings) -> Result<Arc<dyn Selector>> {
         match (self.build)(settings)? {
             Work::Select(selector) => Ok(selector),
-            Work::Report(_) | Work::Decide(_) => Err(Error::call(format!("{} does not rank features", self.name))),
+            Work::Report(_) | Work::Apply(_) => Err(Error::call(format!("{} does not rank features", self.name))),
         }
     }
 
@@ -98,16 +105,22 @@ impl Spec {
         let own = (self.options)();
         // An option of its own may also be a table, and says so itself.
         let table = self.table.filter(|(name, _)| own.iter().all(|option| option.name != *name));
-        let table = table.map(|(name, description)| OptionSpec {
+        let option = |name, kind, default: &str, description: String| OptionSpec {
             name,
-            kind: "table",
+            kind,
             table: None,
-            default: "NULL".into(),
+            default: default.into(),
             allowed: String::new(),
-            description: description.into(),
+            description,
+        };
+        let table = table.map(|(name, description)| option(name, "table", "NULL", description.into()));
+        let model = self.model.iter().flat_map(|model| {
+            let key = "Columns that tell the rows apart; they come first in the answer.".to_string();
+            let given = format!("A table that {} made, to decide by instead of learning.", model.made_by);
+            [option(KEY, "list of text", "[]", key), option(model.option, "table", "NULL", given)]
         });
         let common = Common::specs().into_iter().filter(|option| self.is_selector() || !FOR_RANKINGS.contains(&option.name));
-        own.into_iter().chain(table).chain(common).collect()
+        model.chain(own).chain(table).chain(common).collect()
     }
 
     /// The first line of the documentation, without its full stop.
@@ -120,6 +133,9 @@ impl Spec {
         self.documentation.iter().map(|line| line.strip_prefix(' ').unwrap_or(line)).collect::<Vec<_>>().join("\n")
     }
 }
+
+/// The option of every function that applies a model: columns that tell rows apart.
+pub const KEY: &str = "key";
 
 /// Common options that only mean something where features are ranked.
 const FOR_RANKINGS: [&str; 4] = ["k", "must_include", "rows", "reads"];
@@ -163,6 +179,7 @@ macro_rules! selector {
                     labels: $crate::Labels::$labels,
                     score: $score,
                     table: [$($table)?].first().copied(),
+                    model: None,
                     options: <$Name as $crate::Options>::specs,
                     build: |settings| Ok($crate::Work::Select(::std::sync::Arc::new($crate::options::read::<$Name>(settings)?))),
                 }
@@ -198,6 +215,7 @@ macro_rules! report {
                     labels: [$($crate::Labels::$labels,)? $crate::Labels::Any][0],
                     score: "",
                     table: [$($table)?].first().copied(),
+                    model: None,
                     options: <$Name as $crate::Options>::specs,
                     build: |settings| Ok($crate::Work::Report(::std::sync::Arc::new($crate::options::read::<$Name>(settings)?))),
                 }

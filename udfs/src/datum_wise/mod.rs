@@ -5,6 +5,7 @@ mod classify;
 mod coded;
 mod decisions;
 mod memo;
+mod model;
 mod options;
 mod policy;
 mod regress;
@@ -18,6 +19,7 @@ mod train;
 mod walk;
 
 pub use decisions::{Decisions, Detail};
+pub(crate) use model::{Classifier, Stepper};
 pub use options::Asking;
 pub use policy::{Action, Decision, Policy, PolicyColumn, PolicyUnit, Step, Weights};
 pub use rewards::{Discount, Neighbours, Relation, Rewards};
@@ -30,7 +32,13 @@ use walk::Walk;
 
 impl Policy {
     /// Decides the rows that a policy was trained on, or others measured against them. The unit of each of the policy's columns is looked up by name.
-    pub fn decide_rows(&self, problem: &Problem, rows: &Rows, mut receive: impl FnMut(usize, &Decision)) {
+    pub fn decide_rows(
+        &self,
+        problem: &Problem,
+        rows: &Rows,
+        run: &Run,
+        mut receive: impl FnMut(usize, &Decision),
+    ) -> Result<()> {
         let find = |column: &PolicyColumn| {
             let fits = |at: &usize| {
                 problem.features()[rows.design[*at].feature] == column.feature && rows.origins[*at].coding == column.coding
@@ -40,11 +48,18 @@ impl Policy {
         let columns: Vec<usize> = self.columns.iter().map(find).collect();
         let (opening, mut walk, mut decision) = (self.opening(), Walk::default(), Decision::default());
         for row in 0..rows.rows() {
+            if row.is_multiple_of(ROWS_BETWEEN_CHECKS) {
+                run.check()?;
+            }
             self.decide(&opening, &mut walk, |column| rows.columns[columns[column]][row], &mut decision);
             receive(row, &decision);
         }
+        Ok(())
     }
 }
+
+/// Rows that are decided between two looks at whether the run goes on.
+const ROWS_BETWEEN_CHECKS: usize = 256;
 
 /// Trains a policy on rows. `rewards` is asked for once the candidates are known: it gets the problem's unit of each.
 pub fn learn(
@@ -60,6 +75,8 @@ pub fn learn(
     let candidates: Vec<usize> = (0..problem.units.len())
         .filter(|unit| problem.why_never(*unit).is_none() && (twins[*unit].is_none() || must(unit)))
         .collect();
+    let columns: usize = candidates.iter().map(|unit| problem.units[*unit].columns.len()).sum();
+    let _memory = run.reserve(Sample::bytes_for(rows.rows(), columns))?;
     let sample = Sample::new(problem, rows, &candidates, run)?;
     let rewards = rewards(&sample.unit_of)?;
     let given: Vec<usize> =

@@ -23,7 +23,7 @@ options! {
         image: Vec<usize> = Vec::new(), Check::AtLeast(1.0);
         /// What asking for a feature costs that is not near to what is known; NULL: ten times `lambda`.
         gamma: Option<f64> = None, Check::AtLeast(0.0);
-        /// Near to any of the known features, or to all of them.
+        /// Near to any of the known features, or to all of them, as the paper has it; from a row of pixels the second would soon allow nothing more.
         relation: Relation = Relation::Any;
         /// Only features that are near to what is known may be asked for.
         hard: bool = false;
@@ -48,6 +48,19 @@ impl Asking {
     /// The same on some of the problem's rows.
     pub(crate) fn learn_on(&self, lambda: f64, problem: &Problem, rows: &Rows, run: &Run) -> Result<Policy> {
         learn(problem, rows, |units| self.rewards(lambda, problem, units), &self.training(), run)
+    }
+
+    /// What an option needs to mean anything, if it means nothing beside the others.
+    pub(crate) fn unused(&self, option: &str) -> Option<&'static str> {
+        let has_neighbours = !self.related.0.is_empty() || !self.image.is_empty();
+        match option {
+            "relation" | "gamma" | "hard" if !has_neighbours => Some("`related` or `image`"),
+            "gamma" if self.hard => Some("hard => false"),
+            "mixture" if self.iterations < 2 => Some("iterations => 2 or more"),
+            "next_costs" if self.cost_groups.0.is_empty() => Some("`cost_groups`"),
+            "cost_groups" if self.next_costs.is_empty() => Some("`next_costs`"),
+            _ => None,
+        }
     }
 
     fn training(&self) -> Training {

@@ -101,6 +101,13 @@ pub(crate) struct Opening {
 }
 
 impl Policy {
+    /// Bytes that its table takes while it is made.
+    pub(crate) fn table_bytes(&self) -> usize {
+        let rows = self.weights.actions * (2 + self.units.len() + self.columns.len());
+        // A row with its names, and the same once more by columns.
+        rows * 2 * (size_of::<crate::datum_wise::PolicyRow>() + 64)
+    }
+
     /// Where every row begins.
     pub(crate) fn opening(&self) -> Opening {
         let start = starts(&self.rewards, &self.weights.start);

@@ -34,6 +34,14 @@ impl Learner<'_> {
         Ok(Fitted::new(self.rewards, weights(&whole), without.iter().map(|classes| weights(classes)).collect()))
     }
 
+    /// Bytes of the sums of all folds, and of what each thread makes of them.
+    pub(super) fn regression_bytes(&self) -> usize {
+        let columns = self.inputs() + self.rewards.classes;
+        let matrices = 2 * (FOLDS + 1) + 3 + 5 * rayon::current_num_threads();
+        let weights = (FOLDS + 3) * self.inputs() * (self.rewards.units() + self.rewards.classes);
+        (matrices * columns * columns + weights) * size_of::<f64>()
+    }
+
     fn inputs(&self) -> usize {
         1 + self.rewards.units() + self.sample.columns.len()
     }

@@ -32,6 +32,11 @@ impl Sample {
         &self.values[row * self.columns.len()..][..self.columns.len()]
     }
 
+    /// Bytes of so many rows: their values, and some numbers of each while they are put in order and joined.
+    pub fn bytes_for(rows: usize, columns: usize) -> usize {
+        rows * (columns + 8) * size_of::<f64>()
+    }
+
     pub fn new(problem: &Problem, rows: &Rows, candidates: &[usize], run: &Run) -> Result<Self> {
         let mut unit_of = candidates.to_vec();
         unit_of.sort_by(|a, b| problem.units[*a].name.cmp(&problem.units[*b].name));

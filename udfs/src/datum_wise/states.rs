@@ -72,6 +72,16 @@ impl Learner<'_> {
         Ok(all)
     }
 
+    /// Bytes of an iteration's states, in parts and put together.
+    pub(super) fn states_bytes(&self) -> usize {
+        let units = self.rewards.units();
+        let most = (STATES_MAX / self.states_of_row()).max(1);
+        let states = self.states_of_row() * self.sample.rows().min(most);
+        let each = (units + words(units) + 2) * size_of::<u64>() + size_of::<bool>();
+        // Lists grow by doubling.
+        3 * states * each + self.sample.rows() * size_of::<usize>()
+    }
+
     fn states_of_row(&self) -> usize {
         self.training.states.unwrap_or((STATES_MIN / self.sample.rows()).clamp(10, 100))
     }

@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use crate::contract::report::Kind;
+use crate::contract::report::{Kind, Values};
 use crate::datum_wise::rewards::{Bits, has, insert, words};
 use crate::datum_wise::{Discount, Neighbours, Policy, PolicyColumn, PolicyUnit, Relation, Rewards, Weights};
 use crate::reading::rows::Coding;
@@ -93,6 +93,38 @@ impl Policy {
             }
         }
         rows
+    }
+
+    /// The policy as columns of a table, in the order of [`POLICY_COLUMNS`].
+    pub fn to_table(&self) -> Vec<Values> {
+        let rows = self.to_rows();
+        vec![
+            Values::texts(rows.iter().map(|row| row.part.clone())),
+            Values::Whole(rows.iter().map(|row| row.action_id).collect()),
+            Values::Text(rows.iter().map(|row| row.action.clone()).collect()),
+            Values::Whole(rows.iter().map(|row| row.feature_id).collect()),
+            Values::Text(rows.iter().map(|row| row.feature.clone()).collect()),
+            Values::Text(rows.iter().map(|row| row.level.clone()).collect()),
+            Values::Number(rows.iter().map(|row| row.value).collect()),
+        ]
+    }
+
+    /// The policy that the columns of a table hold.
+    pub fn from_table(table: &[Values]) -> Result<Self> {
+        let [part, action_id, action, feature_id, feature, level, value] = table else {
+            return Err(broken("it has other columns"));
+        };
+        let text = |values: &Values, row: usize| values.text(row).map(str::to_string);
+        let row = |row: usize| PolicyRow {
+            part: text(part, row).unwrap_or_default(),
+            action_id: action_id.whole(row),
+            action: text(action, row),
+            feature_id: feature_id.whole(row),
+            feature: text(feature, row),
+            level: text(level, row),
+            value: value.number(row),
+        };
+        Self::from_rows(&(0..part.rows()).map(row).collect::<Vec<_>>())
     }
 
     /// What may be asked for when, and at what other prices.

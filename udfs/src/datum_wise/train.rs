@@ -70,6 +70,7 @@ pub(crate) fn train(sample: &Sample, rewards: &Rewards, given: &[usize], trainin
             None => String::new(),
         })?;
         let learner = Learner { sample, rewards, given, training, run, folds, iteration };
+        let _memory = run.reserve(learner.states_bytes() + learner.regression_bytes())?;
         let so_far = SoFar { mixture: &mixture, current: current.as_ref() };
         let fitted = learner.fit(&learner.states(so_far)?)?;
         let share = if mixture.is_empty() { 1.0 } else { 1.0 - training.mixture };

@@ -1,6 +1,6 @@
 use crate::contract::report::{Kind, Report, Values};
 use crate::datum_wise::{Asking, Policy};
-use crate::{Check, Problem, Result, Rows, Run, Split, report};
+use crate::{Check, Error, Problem, Result, Rows, Run, Split, report};
 
 report! {
     /// Accuracy against sparsity of a datum-wise sparse classifier.
@@ -20,11 +20,14 @@ report! {
     pub struct DatumWiseCurve {
         /// What asking for a feature costs, where a mistake costs 1: a list, a policy for each.
         lambda: Vec<f64> = vec![0.0, 0.001, 0.01, 0.03, 0.1, 0.2], Check::AtLeast(0.0);
-        /// Share of the rows to judge by, where there is no table `test`.
-        validation: f64 = 0.3, Check::Between(0.01, 0.99);
+        /// Share of the rows to judge by, where there is no table `test`; NULL: 0.3.
+        validation: Option<f64> = None, Check::Between(0.01, 0.99);
         ..asking: Asking;
     }
 }
+
+/// The share of the rows that judge, unless another is asked for.
+const VALIDATION: f64 = 0.3;
 
 impl Report for DatumWiseCurve {
     fn columns(&self) -> Vec<(&'static str, Kind)> {
@@ -32,8 +35,15 @@ impl Report for DatumWiseCurve {
         numbers.into_iter().chain([("note", Kind::Text)]).collect()
     }
 
+    fn unused(&self, option: &str) -> Option<&'static str> {
+        self.asking.unused(option)
+    }
+
     fn report(&self, problem: &Problem, run: &Run) -> Result<Vec<Values>> {
         let rows = problem.rows();
+        if problem.held_out.is_some() && self.validation.is_some() {
+            return Err(Error::call("`validation` and `test` both say what rows to judge by; leave one of them out"));
+        }
         let parts;
         let (train, test) = match &problem.held_out {
             Some(test) => (rows, &**test),
@@ -42,12 +52,18 @@ impl Report for DatumWiseCurve {
                 (&parts.0, &parts.1)
             }
         };
+        if test.rows() == 0 {
+            return Err(Error::data(match &problem.held_out {
+                Some(_) => "the table given as `test` has no rows with a label; give one that has".to_string(),
+                None => format!("{} rows are too few to hold some out; give a table as `test`", rows.rows()),
+            }));
+        }
         let points: Vec<Point> = self
             .lambda
             .iter()
             .map(|lambda| {
                 let policy = self.asking.learn_on(*lambda, problem, train, run)?;
-                Ok(Point::of(&policy, problem, test))
+                Point::of(&policy, problem, test, run)
             })
             .collect::<Result<_>>()?;
         let numbers = |of: fn(&Point) -> f64| Values::numbers(points.iter().map(of));
@@ -67,8 +83,9 @@ impl Report for DatumWiseCurve {
 }
 
 impl DatumWiseCurve {
+    /// Rows to learn from, and rows to judge by.
     fn parts(&self, rows: &Rows, run: &Run) -> (Rows, Rows) {
-        let split = Split::fraction(rows, self.validation, run);
+        let split = Split::fraction(rows, self.validation.unwrap_or(VALIDATION), run);
         (rows.take(&split.train), rows.take(&split.valid))
     }
 }
@@ -82,16 +99,17 @@ struct Point {
 }
 
 impl Point {
-    fn of(policy: &Policy, problem: &Problem, rows: &Rows) -> Self {
+    fn of(policy: &Policy, problem: &Problem, rows: &Rows, run: &Run) -> Result<Self> {
         let (mut total, mut right, mut features, mut cost) = (0.0, 0.0, 0.0, 0.0);
-        policy.decide_rows(problem, rows, |row, decision| {
+        policy.decide_rows(problem, rows, run, |row, decision| {
             let weight = rows.weights.get(row).copied().unwrap_or(1.0);
             total += weight;
             right += weight * f64::from(decision.class as f64 == rows.targets[row]);
             features += weight * decision.units.len() as f64;
             cost += weight * decision.cost;
-        });
+        })?;
         let features = features / total;
-        Self { accuracy: right / total, features, sparsity: 1.0 - features / problem.units.len() as f64, cost: cost / total }
+        let sparsity = 1.0 - features / problem.units.len() as f64;
+        Ok(Self { accuracy: right / total, features, sparsity, cost: cost / total })
     }
 }

@@ -1,5 +1,5 @@
 use crate::contract::report::{Kind, Report, Values};
-use crate::datum_wise::{Asking, POLICY_COLUMNS, Policy};
+use crate::datum_wise::{Asking, POLICY_COLUMNS};
 use crate::{Check, Problem, Result, Run, report};
 
 report! {
@@ -24,19 +24,12 @@ impl Report for DatumWisePolicy {
     }
 
     fn report(&self, problem: &Problem, run: &Run) -> Result<Vec<Values>> {
-        Ok(values(&self.asking.learn(self.lambda, problem, run)?))
+        let policy = self.asking.learn(self.lambda, problem, run)?;
+        let _memory = run.reserve(policy.table_bytes())?;
+        Ok(policy.to_table())
     }
-}
 
-fn values(policy: &Policy) -> Vec<Values> {
-    let rows = policy.to_rows();
-    vec![
-        Values::texts(rows.iter().map(|row| row.part.clone())),
-        Values::Whole(rows.iter().map(|row| row.action_id).collect()),
-        Values::Text(rows.iter().map(|row| row.action.clone()).collect()),
-        Values::Whole(rows.iter().map(|row| row.feature_id).collect()),
-        Values::Text(rows.iter().map(|row| row.feature.clone()).collect()),
-        Values::Text(rows.iter().map(|row| row.level.clone()).collect()),
-        Values::Number(rows.iter().map(|row| row.value).collect()),
-    ]
+    fn unused(&self, option: &str) -> Option<&'static str> {
+        self.asking.unused(option)
+    }
 }
