@@ -7,7 +7,7 @@ use crate::predictors::refit::Learner;
 use crate::reading::bins::{BINS_MAX, Bins, Counts};
 use crate::trees::boosting::Boosting;
 use crate::trees::columns::Columns;
-use crate::trees::forest::{self, Answer, Forest, Lesson};
+use crate::trees::forest::{self, Answer, Forest, LESSON_BYTES, Lesson};
 use crate::{Problem, Result, Rows, Run};
 
 /// What is grown.
@@ -91,6 +91,7 @@ impl Trees {
     ) -> Result<Vec<Verdict>> {
         let rows = problem.rows();
         let bins = problem.bins(BINS_MAX, run)?;
+        let _lease = run.reserve(rows.rows() * (LESSON_BYTES + size_of::<f32>()))?;
         let short = |rows: &[usize]| rows.iter().map(|row| *row as u32).collect::<Vec<_>>();
         let lesson = Lesson {
             columns: Columns::of(problem, &bins),
@@ -172,6 +173,7 @@ impl TreeLearner {
 
 impl Learner for TreeLearner {
     fn predict(&self, folds: &Folds, columns: &[usize], learn: &[usize], rows: &[usize], run: &Run) -> Result<Vec<Vec<f64>>> {
+        let _lease = run.reserve(folds.rows() * (LESSON_BYTES + size_of::<f32>()))?;
         let short = |rows: &[usize]| rows.iter().map(|row| *row as u32).collect::<Vec<_>>();
         let answer = match folds.classes {
             None => Answer::Numbers(folds.targets.clone()),

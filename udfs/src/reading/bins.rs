@@ -233,7 +233,8 @@ fn borders(column: &[f64], is_null: impl Fn(usize) -> bool, counts: &Counts, mos
     if let Some(values) = few(known().map(|(_, value)| *value), most) {
         return Ok(values.windows(2).map(|pair| between(pair[0], pair[1])).collect());
     }
-    let _lease = run.reserve(2 * column.len() * size_of::<(u64, u32)>())?;
+    // Twice the keys to sort them, and the values that differ.
+    let _lease = run.reserve(3 * column.len() * size_of::<(u64, u32)>())?;
     let mut keyed: Vec<(u64, u32)> = known().map(|(row, value)| (key(*value), counts.get(row))).collect();
     sort(&mut keyed, run)?;
     let mut values: Vec<(f64, u64)> = Vec::new();

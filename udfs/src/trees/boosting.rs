@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use crate::trees::boosted::{Step, grow};
 use crate::trees::columns::Columns;
-use crate::trees::forest::{Answer, Lesson, scale_for, short};
+use crate::trees::forest::{Answer, Lesson, prediction_bytes, scale_for, short};
 use crate::trees::target::{Gradients, Item};
 use crate::trees::tree::{Node, Tree};
 use crate::{Lease, Result, Run};
@@ -119,6 +119,7 @@ impl Boosting {
                 _ => (0..all).into_par_iter().map(|row| loss.level(&scores, row)).collect(),
             };
             let correct = |(output, scores): (usize, &mut Vec<f64>)| -> Result<Correction> {
+                let _lease = run.reserve(lesson.rows.len() * size_of::<Item>())?;
                 let (step, items, target) = self.step(lesson, &loss, &drawn, output, scores, &levels, run)?;
                 let values: Vec<f64> = step.leaves.iter().map(|(sums, _)| self.learning_rate * target.leaf_value(sums)).collect();
                 let code = |row: u32, column: usize| lesson.columns.codes[column][row as usize];
@@ -193,7 +194,6 @@ impl Boosting {
         run: &Run,
     ) -> Result<(Step, Vec<Item>, Gradients)> {
         run.check()?;
-        let _lease = run.reserve(lesson.rows.len() * size_of::<Item>())?;
         let slope = |row: usize| loss.slope(output, scores[row], levels.get(row).copied().unwrap_or(0.0), row);
         let is_number = matches!(lesson.answer, Answer::Numbers(_));
         let most = match is_number {
@@ -249,6 +249,7 @@ fn start(lesson: &Lesson<'_>) -> (Vec<f64>, (f64, f64)) {
 impl Boosted {
     /// The outputs for some rows of columns, one row after the other: of numbers the standardised one, of classes log odds.
     pub fn predict(&self, columns: &Columns<'_>, rows: &[u32], run: &Run) -> Result<Vec<f64>> {
+        let _lease = run.reserve(rows.len() * prediction_bytes(self.base.len()))?;
         let one = |row: &u32| -> Result<Vec<f64>> {
             run.check()?;
             let mut scores = self.base.clone();

@@ -196,8 +196,14 @@ fn items(lesson: &Lesson<'_>) -> (f64, f64, Vec<Item>) {
     }
 }
 
+/// Bytes that a prediction takes, before and after they are put behind each other.
+pub(crate) fn prediction_bytes(outputs: usize) -> usize {
+    size_of::<Vec<f64>>() + 2 * outputs.max(2) * size_of::<f64>()
+}
+
 /// The mean prediction of trees for some rows of columns, one row after the other.
 pub(crate) fn predict(trees: &[Fitted], columns: &Columns<'_>, rows: &[u32], outputs: usize, run: &Run) -> Result<Vec<f64>> {
+    let _lease = run.reserve(rows.len() * prediction_bytes(outputs))?;
     let one = |row: &u32| -> Result<Vec<f64>> {
         run.check()?;
         let mut sums = vec![0.0; outputs];
