@@ -49,7 +49,7 @@ static ALLOCATOR: Counting = Counting;
 
 const MB: usize = 1 << 20;
 /// What does not grow with the table: threads, small buffers.
-const FREE: usize = 4 * MB;
+const FREE: usize = MB;
 
 /// A function with some options, ready to be asked.
 struct Case {
@@ -102,7 +102,7 @@ fn cases() -> Vec<Case> {
             (spec.options)().iter().filter(|option| ["model", "direction", "predictor", "readout"].contains(&option.name))
         {
             for word in option.allowed.split('\'').skip(1).step_by(2).filter(|word| !option.default.contains(word)) {
-                let is_slow = ["cnn", "knn", "mlp", "svm"].contains(&word) && option.name == "predictor";
+                let is_slow = ["cnn", "knn", "mlp", "svm", "forest"].contains(&word) && option.name == "predictor";
                 if !is_slow {
                     cases.push(Case::new(spec, &[(option.name, Value::from(word))]));
                 }

@@ -2,4 +2,5 @@
 
 pub(crate) mod common;
 pub mod json;
+mod option_maps;
 pub mod options;

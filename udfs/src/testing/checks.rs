@@ -60,6 +60,7 @@ impl Budget for Meter {
 }
 
 /// How long work goes on after it was cancelled in the middle, and what it said.
+#[allow(clippy::disallowed_methods, reason = "no answer depends on it")]
 pub(super) fn cancelled_after<T>(wait: Duration, work: impl FnOnce(&Run) -> Result<T>) -> (Duration, Result<T>) {
     let flag = Arc::new(AtomicBool::new(false));
     let run = Run::new(1).with_cancel(Arc::clone(&flag));
@@ -90,7 +91,8 @@ pub(super) fn short(spec: &Spec) -> Settings {
 pub(super) fn borders(option: &OptionSpec) -> (Vec<Value>, Vec<Value>) {
     let numbers: Vec<f64> = option.allowed.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     let is_whole = option.kind.contains("whole");
-    let value = |x: f64| if is_whole && x >= 0.0 { Value::from(x as u64) } else { Value::from(x) };
+    let of_map = |value: Value| if option.kind.starts_with("map") { serde_json::json!({ "x0": value }) } else { value };
+    let value = |x: f64| of_map(if is_whole && x >= 0.0 { Value::from(x as u64) } else { Value::from(x) });
     let beyond = |x: f64, sign: f64| if is_whole { value(x + sign) } else { value(x + sign * f64::max(1e-9, 1e-6 * x.abs())) };
     match (option.allowed.as_str(), &numbers[..]) {
         (text, [low]) if text.starts_with("at least") => (vec![beyond(*low, -1.0)], vec![value(*low)]),
@@ -113,7 +115,8 @@ pub(super) fn options(spec: &Spec, promise: &mut dyn FnMut(bool, &str, String)) 
     };
     for option in (spec.options)() {
         let name = option.name;
-        let wrong = if matches!(option.kind, "text" | "boolean") { Value::from(17) } else { Value::from("no such value") };
+        let is_text = option.kind.contains("text") || option.kind == "boolean";
+        let wrong = if is_text { Value::from(17) } else { Value::from("no such value") };
         let built = build(name, wrong);
         promise(is_named(&built, name), "a wrong option is refused by name", format!("{name}: {built:?}"));
         let (outside, inside) = borders(&option);

@@ -33,7 +33,8 @@ pub fn check_selector(spec: &Spec) -> usize {
 fn check_variants(spec: &Spec) -> usize {
     let mut promises = 0;
     for (option, word) in words(spec) {
-        let settings = Settings::from_iter([(option.to_string(), Value::from(word.clone()))]);
+        let mut settings = super::checks::short(spec);
+        settings.insert(option.to_string(), Value::from(word.clone()));
         let Ok(selector) = spec.selector(&settings) else { continue };
         // How a table is read in one pass is judged where that is done.
         let reads = selector.reads();
@@ -49,7 +50,7 @@ fn check_variants(spec: &Spec) -> usize {
             Ok(_) => {}
         }
         checker.weights_equal_repetition();
-        checker.same_on_one_thread_and_on_four(120, 12);
+        checker.same_on_one_thread_and_on_four(80, 6, 2);
         checker.rows_that_do_not_count();
         promises += checker.promises.into_inner();
     }
@@ -265,15 +266,15 @@ impl Checker<'_> {
         });
         let scaled = self.names(&scaled.k(4), &label);
         self.promise(plain == scaled, "the units of columns do not matter", (&plain, scaled));
-        self.same_on_one_thread_and_on_four(300, 40);
+        self.same_on_one_thread_and_on_four(300, 40, 5);
         self.fewer_choices_are_the_first();
         self.weights_equal_repetition();
         self.rows_that_do_not_count();
     }
 
-    pub fn same_on_one_thread_and_on_four(&self, rows: usize, columns: usize) {
+    pub fn same_on_one_thread_and_on_four(&self, rows: usize, columns: usize, k: usize) {
         let (table, label) = planted(rows, columns, &[3, columns - 2], 2.0, 29);
-        let table = table.k(10.min(columns));
+        let table = table.k(k);
         let with = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads can be had");
             pool.install(|| self.run(&table, &label))

@@ -210,6 +210,7 @@ fn cancels_inside_a_step() {
 
 /// Every candidate is a fit in every fold, so one fit must be short.
 #[test]
+#[allow(clippy::disallowed_methods, reason = "how long it takes is what is tested")]
 fn support_vectors_take_seconds() {
     let (table, label) = crate::testing::planted(300, 4, &[2, 0], 0.5, 3);
     let start = std::time::Instant::now();
