@@ -133,14 +133,16 @@ impl Turns {
     async fn next(&mut self, selection: &Selection) -> Result<Option<(RecordBatch, Lease)>> {
         while !self.partitions.is_empty() {
             self.next %= self.partitions.len();
-            let (read, batch) = (pin!(self.reads.join_next()), pin!(self.partitions[self.next].recv()));
-            let batch = match select(read, batch).await {
-                Either::Left((Some(read), _)) => {
-                    selection.joined(read)?;
-                    continue;
+            let batch = {
+                let (read, batch) = (pin!(self.reads.join_next()), pin!(self.partitions[self.next].recv()));
+                match select(read, batch).await {
+                    Either::Left((Some(read), _)) => {
+                        selection.joined(read)?;
+                        continue;
+                    }
+                    Either::Left((None, batch)) => batch.await,
+                    Either::Right((batch, _)) => batch,
                 }
-                Either::Left((None, batch)) => batch.await,
-                Either::Right((batch, _)) => batch,
             };
             match batch {
                 Some(batch) => {

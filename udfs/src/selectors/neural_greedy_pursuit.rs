@@ -163,11 +163,11 @@ impl Selector for NeuralGreedyPursuit {
     fn unused(&self, option: &str) -> Option<&'static str> {
         let trains = |any: &[Predicting]| any.iter().any(|predictor| self.predictor.contains(predictor));
         let (used, need) = match option {
-            "neurons" | "readout" | "ridge" => (trains(&[Predicting::Ssfn]), "predictor => 'ssfn'"),
+            "neurons" | "readout" | "ridge" | "shortlist" => (trains(&[Predicting::Ssfn]), "predictor => 'ssfn'"),
             "hidden" => (trains(&[Predicting::Mlp]), "predictor => 'mlp'"),
             "epochs" => (trains(&[Predicting::Mlp, Predicting::Cnn]), "predictor => 'mlp' or 'cnn'"),
             "neighbors" => (trains(&[Predicting::Knn]), "predictor => 'knn'"),
-            "trees" => (trains(&[Predicting::Forest]), "predictor => 'forest'"),
+            "trees" => (trains(&[Predicting::Forest, Predicting::Boosting]), "predictor => 'forest' or 'boosting'"),
             _ => (true, ""),
         };
         (!used).then_some(need)
