@@ -133,14 +133,20 @@ impl Turns {
     async fn next(&mut self, selection: &Selection) -> Result<Option<(RecordBatch, Lease)>> {
         while !self.partitions.is_empty() {
             self.next %= self.partitions.len();
-            let (read, batch) = (pin!(self.reads.join_next()), pin!(self.partitions[self.next].recv()));
-            let batch = match select(read, batch).await {
-                Either::Left((Some(read), _)) => {
+            let turn = {
+                let (read, batch) = (pin!(self.reads.join_next()), pin!(self.partitions[self.next].recv()));
+                match select(read, batch).await {
+                    Either::Left((Some(read), _)) => Either::Left(read),
+                    Either::Left((None, batch)) => Either::Right(batch.await),
+                    Either::Right((batch, _)) => Either::Right(batch),
+                }
+            };
+            let batch = match turn {
+                Either::Left(read) => {
                     selection.joined(read)?;
                     continue;
                 }
-                Either::Left((None, batch)) => batch.await,
-                Either::Right((batch, _)) => batch,
+                Either::Right(batch) => batch,
             };
             match batch {
                 Some(batch) => {

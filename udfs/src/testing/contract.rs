@@ -266,7 +266,6 @@ impl Checker<'_> {
         let scaled = self.names(&scaled.k(4), &label);
         self.promise(plain == scaled, "the units of columns do not matter", (&plain, scaled));
         self.same_on_one_thread_and_on_four(300, 40);
-        self.fewer_choices_are_the_first();
         self.weights_equal_repetition();
         self.rows_that_do_not_count();
     }
@@ -279,19 +278,6 @@ impl Checker<'_> {
             pool.install(|| self.run(&table, &label))
         };
         self.promise(with(1) == with(4), "one thread and four give the same bytes", ());
-    }
-
-    fn fewer_choices_are_the_first(&self) {
-        if !self.selector.is_prefix() {
-            return;
-        }
-        let (table, label) = planted(80, 12, &[3, 9], 2.0, 30);
-        let told = |choice: &Choice| Choice { coefficient: None, ..choice.clone() };
-        let all: Vec<Choice> = self.run(&table.clone().k(8), &label).choices.iter().map(told).collect();
-        for k in [1, 3] {
-            let first: Vec<Choice> = self.run(&table.clone().k(k), &label).choices.iter().map(told).collect();
-            self.promise(first == all[..k.min(all.len())], "the first of many choices are the choices for fewer", first);
-        }
     }
 
     pub fn weights_equal_repetition(&self) {
