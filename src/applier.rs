@@ -135,8 +135,7 @@ impl Applier {
         let keys = self.keys.len();
         let features = self.is_text.iter().enumerate().map(|(at, text)| (Arc::clone(batch.column(keys + at)), *text));
         let features: Vec<(ArrayRef, bool)> = features.collect();
-        let applied =
-            with_blocks(&features, |blocks| self.model.apply(batch.num_rows(), blocks, &self.made, &Run::default()))?;
+        let applied = with_blocks(&features, |blocks| self.model.apply(batch.num_rows(), blocks, &self.made, &Run::default()))?;
         let applied = applied.map_err(|error| named(self.name, error))?;
         let fields = self.schema.fields().iter();
         let columns = fields.map(|field| self.column(field.name(), batch, &applied)).collect::<Result<_>>()?;

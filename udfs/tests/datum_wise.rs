@@ -392,11 +392,8 @@ fn a_policy_is_a_model_that_a_table_holds() {
     let model = classify.read(&policy.to_table()).unwrap();
     assert_eq!(model.features(), policy.features());
     let columns: Vec<Vec<f64>> = (0..4).map(|at| table.column(at).to_vec()).collect();
-    let blocks: Vec<Block<'_>> = model
-        .features()
-        .iter()
-        .map(|feature| Block::Numbers(&columns[feature.name[1..].parse::<usize>().unwrap()]))
-        .collect();
+    let blocks: Vec<Block<'_>> =
+        model.features().iter().map(|feature| Block::Numbers(&columns[feature.name[1..].parse::<usize>().unwrap()])).collect();
     let applied = model.apply(150, &blocks, &["prediction", "n_features"], &Run::default()).unwrap();
     let decisions = decide(&policy, &table);
     let made = |name: &str| applied.columns.iter().find(|(made, _)| *made == name).map(|(_, made)| made.clone());
