@@ -1,64 +1,79 @@
-//! A selector in a crate of its own, registered beside ours: features by how much they vary.
+//! Functions in a crate of their own, registered beside ours. Each is one short file: a selector on moments (`spread`), one on binned columns
+//! (`correlation_ratio`), a report (`missing`), and a model (`nearest_mean`).
 //!
-//! `cargo run -p pursuit-plugin-example` prints its ranking.
+//! `cargo run -p pursuit-plugin-example` prints what they answer.
+
+mod correlation_ratio;
+mod missing;
+mod nearest_mean;
+mod spread;
 
 use datafusion::prelude::SessionContext;
 use pursuit::Engine;
-use pursuit_udfs::{Choice, Error, Problem, Ranking, Reads, Result, Run, Selector, selector};
 
-selector! {
-    /// Spread: the features that vary most, whatever the label.
-    ///
-    /// Ranks by variance per row, from the second moments. A baseline that any method which looks at the label should beat.
-    ///
-    /// Cost: one pass over the table.
-    #[selector(name = "spread", aliases = [], labels = Any, score = "variance, summed over the feature's columns")]
-    pub struct Spread {
-        /// Rank the features that vary least first.
-        least_first: bool = false;
-    }
-}
-
-impl Selector for Spread {
-    fn reads(&self) -> Reads {
-        Reads::Moments
-    }
-
-    fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
-        run.step(0, 1)?;
-        let Some(gram) = problem.gram() else { return Err(Error::call("set reads => 'moments'")) };
-        let d = gram.design.len();
-        let spread = |unit: usize| problem.units[unit].columns.iter().map(|j| gram.matrix[j * d + j]).sum::<f64>() / gram.weight;
-        let mut units: Vec<(usize, f64)> = (0..problem.units.len()).map(|unit| (unit, spread(unit))).collect();
-        units.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        if self.least_first {
-            units.reverse();
-        }
-        units.truncate(problem.k.unwrap_or(units.len()));
-        let choices = units.iter().enumerate().map(|(at, (unit, spread))| Choice::new(at + 1, *unit, *spread)).collect();
-        Ok(Ranking { choices, ..Ranking::default() })
-    }
+/// A session with our functions beside those that ship with Pursuit.
+fn session() -> datafusion::error::Result<SessionContext> {
+    let ctx = SessionContext::new();
+    let engine = Engine::default().with::<spread::Spread>().with::<missing::Missing>();
+    let engine = engine.with::<correlation_ratio::CorrelationRatio>();
+    let engine = engine.with::<nearest_mean::NearestMeanFit>().with::<nearest_mean::NearestMean>();
+    engine.with_samples().register(&ctx)?;
+    Ok(ctx)
 }
 
 #[tokio::main]
 async fn main() -> datafusion::error::Result<()> {
-    let ctx = SessionContext::new();
-    Engine::default().with::<Spread>().with_samples().register(&ctx)?;
-    ctx.sql("SELECT rank, feature, round(score, 2) AS score FROM spread('sample.wine', 'label', 3)").await?.show().await?;
-    ctx.sql("SELECT option, description FROM selector_options('spread') WHERE scope = 'own'").await?.show().await
+    let ctx = session()?;
+    for sql in [
+        "SELECT rank, feature, round(score, 2) AS score FROM spread('sample.wine', 'label', 3)",
+        "SELECT option, description FROM selector_options('spread') WHERE scope = 'own'",
+        "SELECT rank, feature, round(score, 2) AS score FROM correlation_ratio(sample.diabetes, label => label, k => 3)",
+        "SELECT * FROM missing(sample.iris, label => label)",
+        "CREATE TABLE means AS SELECT * FROM nearest_mean_fit(sample.iris, label => label)",
+        "SELECT prediction, correct, count(*) AS rows FROM nearest_mean(sample.iris, label => label, model => means)
+         GROUP BY prediction, correct ORDER BY prediction, correct",
+    ] {
+        ctx.sql(sql).await?.show().await?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pursuit_udfs::testing::Table;
 
-    /// One that looks at the label would go through `pursuit_udfs::testing::check_selector` here.
-    #[test]
-    fn ranks_by_variance() {
-        let table = Table::new().numbers("small", &[1.0, 2.0, 3.0]).numbers("large", &[10.0, 30.0, 20.0]).k(2);
-        let ranking = Spread::default().select(&table.problem(&[1.0, 2.0, 4.0]), &Run::default()).unwrap();
-        assert_eq!(ranking.units(), [1, 0]);
-        assert!((ranking.choices[1].score - 2.0 / 3.0).abs() < 1e-12);
+    async fn rows(ctx: &SessionContext, sql: &str) -> usize {
+        let batches = ctx.sql(sql).await.unwrap().collect().await.unwrap();
+        batches.iter().map(|batch| batch.num_rows()).sum()
+    }
+
+    /// Kept or fitted on the spot, the model decides alike; a table that is none is refused.
+    #[tokio::test]
+    async fn a_model_of_ones_own_is_a_table() {
+        let ctx = session().unwrap();
+        rows(&ctx, "CREATE TABLE flowers AS SELECT row_number() OVER () AS id, * FROM sample.iris").await;
+        rows(&ctx, "CREATE TABLE means AS SELECT * FROM nearest_mean_fit(flowers, label => label, exclude => id)").await;
+        assert_eq!(rows(&ctx, "SELECT * FROM means").await, 12);
+        let kept = "nearest_mean(flowers, label => label, model => means, key => id)";
+        let fitted = "nearest_mean(flowers, label => label, key => id)";
+        let same = "a.id = b.id AND a.prediction = b.prediction AND a.distance = b.distance AND a.correct = b.correct";
+        assert_eq!(rows(&ctx, &format!("SELECT 1 FROM {kept} AS a JOIN {fitted} AS b ON {same}")).await, 150);
+        assert_eq!(rows(&ctx, &format!("SELECT 1 FROM {kept} WHERE correct")).await, 139);
+        let wrong = "SELECT * FROM nearest_mean(flowers, label => label, model => (SELECT * FROM means LIMIT 5))";
+        let message = ctx.sql(wrong).await.unwrap().collect().await.unwrap_err().to_string();
+        assert!(message.contains("nearest_mean: the table given as `model` must have a mean of every feature"), "{message}");
+    }
+
+    /// Wider than what moments are kept of.
+    #[tokio::test]
+    async fn more_than_a_thousand_columns_are_ranked() {
+        let ctx = session().unwrap();
+        let columns: Vec<String> = (0..1200).map(|at| format!("id * {at} AS c{at}")).collect();
+        rows(
+            &ctx,
+            &format!("CREATE TABLE wide AS SELECT {}, id AS label FROM (SELECT unnest([1, 2, 4, 7]) AS id)", columns.join(", ")),
+        )
+        .await;
+        assert_eq!(rows(&ctx, "SELECT * FROM spread(wide, label => label, k => 3) WHERE feature LIKE 'c119%'").await, 3);
     }
 }

@@ -19,7 +19,7 @@ mod train;
 mod walk;
 
 pub use decisions::{Decisions, Detail};
-pub(crate) use model::{Classifier, Stepper};
+pub(crate) use model::Decider;
 pub use options::Asking;
 pub use policy::{Action, Decision, Policy, PolicyColumn, PolicyUnit, Step, Weights};
 pub use rewards::{Discount, Neighbours, Relation, Rewards};

@@ -7,52 +7,46 @@ use crate::reading::block::{Block, NO_LEVEL};
 use crate::reading::plan::Feature;
 use crate::{Result, Run};
 
-/// How a row was decided, in one row.
-pub(crate) struct Classifier(pub Policy);
+/// A policy that decides rows.
+pub(crate) struct Decider {
+    pub policy: Policy,
+    /// A row of the answer for each step, instead of one for each row.
+    pub shows_steps: bool,
+}
 
-/// How a row was decided, step by step.
-pub(crate) struct Stepper(pub Policy);
-
-impl Model for Classifier {
+impl Model for Decider {
     fn features(&self) -> Vec<Feature> {
-        self.0.features()
+        self.policy.features()
     }
 
     fn names(&self, output: &str) -> Vec<String> {
-        names(&self.0, output)
+        names(&self.policy, output)
     }
 
     fn apply(&self, rows: usize, features: &[Block<'_>], wanted: &[&str], run: &Run) -> Result<Applied> {
-        // Lists of names take longer than the decisions.
-        let detail = if wanted.contains(&"features") { Detail::Units } else { Detail::Predictions };
-        let decisions = self.0.classify(rows, features, detail, run)?;
-        let wholes = |counts: &[u32]| Made::Wholes(counts.iter().map(|count| i64::from(*count)).collect());
-        let mut columns = Vec::new();
-        if wanted.contains(&"n_features") {
-            columns.push(("n_features", wholes(&decisions.counts)));
-        }
-        if detail == Detail::Units {
-            columns.push(("features", Made::Lists { lengths: decisions.counts, names: decisions.units }));
-        }
-        columns.push(("prediction", Made::Names(decisions.classes)));
-        columns.push(("cost", Made::Numbers(decisions.costs)));
-        columns.push(("score", Made::Numbers(decisions.scores)));
-        Ok(Applied { rows: None, columns })
+        let detail = match wanted.contains(&"features") {
+            _ if self.shows_steps => Detail::Steps,
+            // Lists of names take longer than the decisions.
+            true => Detail::Units,
+            false => Detail::Predictions,
+        };
+        let decisions = self.policy.classify(rows, features, detail, run)?;
+        Ok(if self.shows_steps { steps(&decisions) } else { rows_of(decisions, wanted) })
     }
 }
 
-impl Model for Stepper {
-    fn features(&self) -> Vec<Feature> {
-        self.0.features()
+fn rows_of(decisions: Decisions, wanted: &[&str]) -> Applied {
+    let mut columns = Vec::new();
+    if wanted.contains(&"n_features") {
+        columns.push(("n_features", Made::Wholes(decisions.counts.iter().map(|count| i64::from(*count)).collect())));
     }
-
-    fn names(&self, output: &str) -> Vec<String> {
-        names(&self.0, output)
+    if wanted.contains(&"features") {
+        columns.push(("features", Made::Lists { lengths: decisions.counts, names: decisions.units }));
     }
-
-    fn apply(&self, rows: usize, features: &[Block<'_>], _: &[&str], run: &Run) -> Result<Applied> {
-        Ok(steps(&self.0.classify(rows, features, Detail::Steps, run)?))
-    }
+    columns.push(("prediction", Made::Names(decisions.classes)));
+    columns.push(("cost", Made::Numbers(decisions.costs)));
+    columns.push(("score", Made::Numbers(decisions.scores)));
+    Applied { rows: None, columns }
 }
 
 /// What the numbers of an output stand for.

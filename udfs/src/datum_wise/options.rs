@@ -23,7 +23,7 @@ options! {
         image: Vec<usize> = Vec::new(), Check::AtLeast(1.0);
         /// What asking for a feature costs that is not near to what is known; NULL: ten times `lambda`.
         gamma: Option<f64> = None, Check::AtLeast(0.0);
-        /// Near to any of the known features, or to all of them, as the paper has it; from a row of pixels the second would soon allow nothing more.
+        /// Near to any of the known features, or to all of them.
         relation: Relation = Relation::Any;
         /// Only features that are near to what is known may be asked for.
         hard: bool = false;

@@ -1,6 +1,6 @@
 use crate::contract::model::{Apply, Model, Output};
 use crate::contract::report::{Kind, Report, Values};
-use crate::datum_wise::{Classifier, Policy, Stepper};
+use crate::datum_wise::{Decider, Policy};
 use crate::reports::datum_wise_policy::DatumWisePolicy;
 use crate::{Result, apply};
 
@@ -38,7 +38,7 @@ impl Apply for DatumWiseClassify {
     }
 
     fn read(&self, table: &[Values]) -> Result<Box<dyn Model>> {
-        Ok(Box::new(Classifier(Policy::from_table(table)?)))
+        Ok(Box::new(Decider { policy: Policy::from_table(table)?, shows_steps: false }))
     }
 }
 
@@ -73,6 +73,6 @@ impl Apply for DatumWiseSteps {
     }
 
     fn read(&self, table: &[Values]) -> Result<Box<dyn Model>> {
-        Ok(Box::new(Stepper(Policy::from_table(table)?)))
+        Ok(Box::new(Decider { policy: Policy::from_table(table)?, shows_steps: true }))
     }
 }

@@ -14,6 +14,10 @@ selector! {
     /// 2. from each, try every action and follow the policies so far to the end
     /// 3. regress what was earned on what was known, for each action, and mix the new policy in
     ///
+    /// Where it departs from the paper: a score has an intercept, because without one all are 0 before anything is known and the first action is arbitrary
+    /// (accuracy on wine fell from 0.96 to about 0.8); prices are known, so that they are subtracted from scores and not learnt by the regression; and
+    /// `relation` is 'any', as in the words of the paper's experiment on pictures, where its Table 2 has 'all'.
+    ///
     /// `k => 'auto'` lists every feature that some row asks for. `reason` tells when it is asked for.
     ///
     /// Cost: for each iteration, `rows × states × features² / 2` steps of rollouts and as many regressions on `2 × features` numbers as there are features, in
