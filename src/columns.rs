@@ -286,7 +286,7 @@ mod tests {
                 .map(|key| key.map(|key| key as usize).filter(|key| values.is_valid(*key)).map(|key| values.value(key)))
                 .collect();
             let narrow: ArrayRef =
-                Arc::new(DictionaryArray::<Int8Type>::try_new(PrimitiveArray::from(keys), Arc::new(values)).unwrap());
+                Arc::new(DictionaryArray::<Int8Type>::try_new(PrimitiveArray::from(keys), Arc::new(values.clone())).unwrap());
             let wide = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::LargeUtf8));
             let column = if round % 2 == 0 { narrow } else { cast(&narrow, &wide).unwrap() };
             let start = random.below(rows + 1);
