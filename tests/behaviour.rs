@@ -178,6 +178,27 @@ async fn a_memory_limit_is_an_error_and_not_a_crash() {
     );
 }
 
+/// What waits to be learnt from is asked for too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_single_pass_keeps_to_a_memory_limit() {
+    let sql = "SELECT feature FROM sa('wide', label => 'label', k => 2, passes => 'one')";
+    let failure = query(&limited(1_000_000), sql).await.unwrap_err();
+    assert!(matches!(failure.find_root(), DataFusionError::ResourcesExhausted(_)), "{failure}");
+    assert!(failure.to_string().contains("or lower shuffle_buffer"), "{failure}");
+    assert_eq!(texts(&query(&limited(100_000_000), sql).await.unwrap(), "feature").len(), 2);
+}
+
+/// A partition that cannot be read ends a single pass, with what was wrong.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_single_pass_says_what_could_not_be_read() {
+    let ctx = session();
+    let part =
+        |bad: i64| format!("SELECT 1 / (value - {bad}) AS x, value % 7 AS y, value AS label FROM generate_series(1, 100000)");
+    let sql = format!("SELECT * FROM sa(({} UNION ALL {}), label => label, k => 1, passes => 'one')", part(0), part(70_000));
+    let message = error(&ctx, &sql).await;
+    assert!(message.contains("Divide by zero"), "{message}");
+}
+
 static STARTED: Mutex<Option<mpsc::Sender<()>>> = Mutex::new(None);
 static STOPPED: Mutex<Option<mpsc::Sender<()>>> = Mutex::new(None);
 
