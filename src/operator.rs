@@ -177,7 +177,9 @@ impl<O: Operator> ExecutionPlan for OperatorExec<O> {
 
 /// Something that the partitions of an execution need and that is made once, be it a value or an error: an input that was executed must
 /// not be executed again, and whoever is dropped while others wait leaves what was begun to them.
-pub(crate) struct Once<T: Clone>(Mutex<Option<Shared<BoxFuture<'static, Result<T, Arc<DataFusionError>>>>>>);
+pub(crate) struct Once<T: Clone>(Mutex<Option<Making<T>>>);
+
+type Making<T> = Shared<BoxFuture<'static, Result<T, Arc<DataFusionError>>>>;
 
 impl<T: Clone> Default for Once<T> {
     fn default() -> Self {
