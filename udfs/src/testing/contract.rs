@@ -250,23 +250,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Of a selector that says so.
-    fn fewer_choices_are_the_first(&self) {
-        if !self.selector.is_prefix() {
-            return;
-        }
-        let (table, label) = planted(80, 12, &[3, 9], 2.0, 30);
-        let told = |choice: &Choice| Choice { coefficient: None, ..choice.clone() };
-        let all: Vec<Choice> = self.run(&table.clone().k(8), &label).choices.iter().map(told).collect();
-        for k in [1, 3] {
-            let first: Vec<Choice> = self.run(&table.clone().k(k), &label).choices.iter().map(told).collect();
-            self.promise(first == all[..k], "the first of many choices are the choices for fewer", (k, &first));
-        }
-    }
-
     /// Two ways to put the same question.
     fn equivalences(&self) {
-        self.fewer_choices_are_the_first();
         let (table, label) = planted(120, 6, &[1, 4], 1.0, 23);
         let plain = self.names(&table.clone().k(4), &label);
         let permuted = self.names(&table.permuted(&[3, 5, 0, 4, 2, 1]).k(4), &label);
