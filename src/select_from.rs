@@ -13,7 +13,7 @@ use datafusion::common::{exec_err, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::async_udf::{AsyncScalarUDF, AsyncScalarUDFImpl};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
-use pursuit_udfs::{Data, Error, Moments, Reads, Run, Spec, parse_options};
+use pursuit_udfs::{Data, Error, Kind, Moments, Reads, Run, Spec, parse_options};
 use rayon::prelude::*;
 
 use crate::answer;
@@ -44,7 +44,8 @@ impl SelectFrom {
     /// The answers to one question from some of the grams, side by side; none where there is no gram.
     async fn answers(&self, grams: &ArrayRef, rows: Range<usize>, question: &Arc<Question>) -> Result<Vec<Vec<answer::Row>>> {
         let name = question.spec.name;
-        let ours = |error| named(name, error);
+        // The call was checked before: what is still wrong with it is the gram, which is ours.
+        let ours = |error: Error| named(if error.kind() == Kind::Call { "select_from" } else { name }, error);
         let running = question.start(&self.progress, None, Lane::Short).map_err(ours)?;
         let mut answers = Vec::with_capacity(rows.len());
         for piece in rows.clone().step_by(PIECE) {

@@ -167,6 +167,14 @@ impl Table {
         self.ask(Data::Rows(builder.finish()?), Labels::Any)
     }
 
+    /// Where the rows of [`Self::problem_of_rows`] stand in the table: they are in an order of their content.
+    pub fn content_order(&self, label: &[f64]) -> Vec<usize> {
+        let mut builder = RowsBuilder::new(self.plan());
+        self.feed(label, 0..label.len(), |rows, label, weights, features| builder.push(rows, label, weights, features))
+            .expect("the test's table is in order");
+        builder.content_order().into_iter().map(|row| row as usize).collect()
+    }
+
     /// One pass of a selector over the table, in runs of `run_rows` rows. The first run makes the problem, as the engine does it.
     pub fn pass(&self, selector: &dyn Selector, label: &[f64], run_rows: usize, run: &Run) -> Result<(Problem, Ranking)> {
         let streaming = selector.streaming().ok_or_else(|| Error::call("does not select in one pass"))?;

@@ -145,7 +145,9 @@ mod tests {
     #[test]
     fn permutation_measures_what_is_lost() {
         let table = Table::random(400, 4, 5);
-        let forest = RandomForest { trees: 40, importance: Importance::Permutation, ..Default::default() };
+        // Every split may use the one feature that matters, so that the trees predict it as it is.
+        let features_per_split = Some(4);
+        let forest = RandomForest { trees: 40, importance: Importance::Permutation, features_per_split, ..Default::default() };
         let ranking = forest.select(&table.problem_of_rows(table.column(2)), &Run::new(0)).unwrap();
         assert_eq!(ranking.choices[0].unit, 2);
         // Of two independent values of one variance the squared difference is twice that variance.

@@ -337,12 +337,21 @@ mod tests {
         problem.bins(most, &Run::default()).unwrap()
     }
 
+    /// The codes of a feature in the order of the table's rows.
+    fn codes(table: &Table, label: &[f64], most: usize, feature: usize) -> Vec<u8> {
+        let binned = bins(&table.problem_of_rows(label), most);
+        let mut codes = vec![0; label.len()];
+        table.content_order(label).iter().zip(&binned.codes.of_feature[feature]).for_each(|(row, code)| codes[*row] = *code);
+        codes
+    }
+
     #[test]
     fn few_values_have_a_bin_each_and_null_has_its_own() {
         let table = Table::new().numbers("x", &[3.0, f64::NAN, 1.0, 2.0, 2.0]).text("t", &["b", "a", "c", "a", "b"]);
-        let bins = bins(&table.problem_of_rows(&[0.0, 1.0, 2.0, 3.0, 4.0]), 255);
-        assert_eq!(bins.codes.of_feature[0], [2, 3, 0, 1, 1]);
-        assert_eq!(bins.codes.of_feature[1], [1, 0, 2, 0, 1]);
+        let label = [0.0, 1.0, 2.0, 3.0, 4.0];
+        let bins = bins(&table.problem_of_rows(&label), 255);
+        assert_eq!(codes(&table, &label, 255, 0), [2, 3, 0, 1, 1]);
+        assert_eq!(codes(&table, &label, 255, 1), [1, 0, 2, 0, 1]);
         assert_eq!((bins.features[0].bins, bins.features[0].null(), bins.features[0].is_ordered), (3, 3, true));
         assert_eq!((bins.features[1].bins, bins.features[1].is_ordered), (3, false));
     }
@@ -351,23 +360,22 @@ mod tests {
     #[test]
     fn null_is_not_the_mean() {
         let table = Table::new().numbers("x", &[1.0, 2.0, 3.0, f64::NAN]);
-        let bins = bins(&table.problem_of_rows(&[0.0, 1.0, 2.0, 3.0]), 255);
-        assert_eq!(bins.codes.of_feature[0], [0, 1, 2, 3]);
+        assert_eq!(codes(&table, &[0.0, 1.0, 2.0, 3.0], 255, 0), [0, 1, 2, 3]);
     }
 
     #[test]
     fn many_values_are_cut_where_equal_weights_are_reached() {
         let values: Vec<f64> = (0..1000).map(|at| f64::from(at * 7919 % 1000)).collect();
-        let binned = bins(&Table::new().numbers("x", &values).problem_of_rows(&values), 10);
+        let binned = codes(&Table::new().numbers("x", &values), &values, 10, 0);
         for bin in 0..10 {
-            assert_eq!(binned.codes.of_feature[0].iter().filter(|code| **code == bin).count(), 100);
+            assert_eq!(binned.iter().filter(|code| **code == bin).count(), 100);
         }
-        let ordered = values.iter().zip(&binned.codes.of_feature[0]).all(|(value, code)| *code == (value / 100.0) as u8);
+        let ordered = values.iter().zip(&binned).all(|(value, code)| *code == (value / 100.0) as u8);
         assert!(ordered);
         // Half of the rows have one value, which fills a bin alone.
         let heavy: Vec<f64> = values.iter().map(|value| if *value < 500.0 { *value } else { 600.0 }).collect();
-        let binned = bins(&Table::new().numbers("x", &heavy).problem_of_rows(&values), 10);
-        let code = |row: usize| binned.codes.of_feature[0][row];
+        let binned = codes(&Table::new().numbers("x", &heavy), &values, 10, 0);
+        let code = |row: usize| binned[row];
         let top = code(heavy.iter().position(|value| *value == 600.0).unwrap());
         assert!((0..1000).all(|row| (code(row) == top) == (heavy[row] == 600.0)));
     }
@@ -379,23 +387,24 @@ mod tests {
         let values: Vec<f64> = (0..700).map(|_| random.normal()).collect();
         let counts: Vec<usize> = (0..700).map(|_| 1 + random.below(4)).collect();
         let weighted = Table { weights: Some(counts.iter().map(|c| *c as f64).collect()), ..Table::new().numbers("x", &values) };
-        let weighted = bins(&weighted.problem_of_rows(&values), 50);
+        let weighted = codes(&weighted, &values, 50, 0);
         let mut repeated: Vec<(f64, u8)> = Vec::new();
         for (row, count) in counts.iter().enumerate() {
-            repeated.extend(vec![(values[row], weighted.codes.of_feature[0][row]); *count]);
+            repeated.extend(vec![(values[row], weighted[row]); *count]);
         }
         random.shuffle(&mut repeated);
         let values: Vec<f64> = repeated.iter().map(|(value, _)| *value).collect();
-        let codes = bins(&Table::new().numbers("x", &values).problem_of_rows(&values), 50);
-        assert_eq!(codes.codes.of_feature[0], repeated.iter().map(|(_, code)| *code).collect::<Vec<_>>());
+        let codes = codes(&Table::new().numbers("x", &values), &values, 50, 0);
+        assert_eq!(codes, repeated.iter().map(|(_, code)| *code).collect::<Vec<_>>());
     }
 
     #[test]
     fn rare_levels_share_the_last_bin() {
         let levels = ["a", "b", "b", "c", "c", "c", "d", "d", "d", "d"];
         let label: Vec<f64> = (0..10).map(f64::from).collect();
-        let bins = bins(&Table::new().text("t", &levels).problem_of_rows(&label), 3);
-        assert_eq!(bins.codes.of_feature[0], [2, 2, 2, 1, 1, 1, 0, 0, 0, 0]);
+        let table = Table::new().text("t", &levels);
+        let bins = bins(&table.problem_of_rows(&label), 3);
+        assert_eq!(codes(&table, &label, 3, 0), [2, 2, 2, 1, 1, 1, 0, 0, 0, 0]);
         assert_eq!(bins.features[0].bins, 3);
     }
 
@@ -406,7 +415,7 @@ mod tests {
         let text = [Some("a".to_string()), None, Some("a".to_string())];
         table.columns.push(("t".into(), crate::testing::Column::Text(text.to_vec())));
         let bins = bins(&table.problem_of_rows(&[0.0, 1.0, 2.0]), 255);
-        assert_eq!(bins.codes.of_feature[1], [0, 1, 0]);
+        assert_eq!(codes(&table, &[0.0, 1.0, 2.0], 255, 1), [0, 1, 0]);
         assert!(bins.features[1].varies);
     }
 
@@ -415,8 +424,10 @@ mod tests {
         let table = Table::new().numbers("x", &[1.0, 3.0, 5.0, 10.0, f64::NAN, 1.9]).text("t", &["a", "b", "a", "c", "b", "a"]);
         let (problem, others) = table.problem_and_others(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0], 3);
         let codes = bins(&problem, 255).codes_of(&others, &Run::default()).unwrap();
-        assert_eq!(codes.of_feature[0], [2, 3, 0]);
-        assert_eq!(codes.of_feature[1], [2, 1, 0], "`c` was not seen, and goes with NULL");
+        // Codes of x and t, in the order of x: 1.9, 10 and NULL.
+        let mut pairs: Vec<(u8, u8)> = codes.of_feature[0].iter().copied().zip(codes.of_feature[1].iter().copied()).collect();
+        pairs.sort_unstable();
+        assert_eq!(pairs, [(0, 0), (2, 2), (3, 1)], "`c` was not seen, and goes with NULL");
     }
 
     #[test]

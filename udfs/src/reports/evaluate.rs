@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
@@ -115,7 +116,9 @@ impl Evaluate {
             Model::Forest | Model::Boosting => None,
             _ => Some((samples(rows)?, problem.held_out.as_ref().map(|test| samples(test)).transpose()?)),
         };
+        let begun = AtomicUsize::new(0);
         let one = |seed: usize| {
+            run.step(begun.fetch_add(1, Ordering::Relaxed), self.seeds)?;
             let run = run.with_seed(seed as u64);
             let split = if problem.held_out.is_some() { Split::none(rows.rows()) } else { self.training.split(rows, true, &run) };
             let by_trees = |trees: Trees| {

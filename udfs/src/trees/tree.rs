@@ -306,13 +306,15 @@ mod tests {
         each(&lesson, &grown[0])
     }
 
-    /// The rows of the leaves.
-    fn leaves(problem: &Problem, depth: usize) -> Vec<Vec<usize>> {
-        with_tree(problem, depth, |lesson, grown| {
+    /// The rows of the leaves, as they stand in the table.
+    fn leaves(table: &Table, label: &[f64], depth: usize) -> Vec<Vec<usize>> {
+        let order = table.content_order(label);
+        with_tree(&table.problem_of_rows(label), depth, |lesson, grown| {
             let mut leaves = vec![Vec::new(); grown.tree.nodes.iter().filter(|node| node.column == LEAF).count()];
             for row in 0..lesson.rows.len() {
-                leaves[grown.tree.leaf(|column| lesson.columns.codes[column][row])].push(row);
+                leaves[grown.tree.leaf(|column| lesson.columns.codes[column][row])].push(order[row]);
             }
+            leaves.iter_mut().for_each(|leaf| leaf.sort_unstable());
             leaves.sort();
             leaves
         })
@@ -332,8 +334,13 @@ mod tests {
                 })
                 .collect();
             let task = if classes == 0 { Task::Regression } else { Task::Classification };
-            let problem = Table { task: Some(task), ..table.clone() }.problem_of_rows(&label);
-            let exact = Exact { columns: (0..4).map(|j| table.column(j)).collect(), label: &label, classes };
+            let table = Table { task: Some(task), ..table.clone() };
+            let problem = table.problem_of_rows(&label);
+            // The exact tree sees the rows in the same order.
+            let order = table.content_order(&label);
+            let ordered = |values: &[f64]| -> Vec<f64> { order.iter().map(|row| values[*row]).collect() };
+            let (columns, label): (Vec<_>, _) = ((0..4).map(|j| ordered(table.column(j))).collect(), ordered(&label));
+            let exact = Exact { columns: columns.iter().map(|column| &column[..]).collect(), label: &label, classes };
             with_tree(&problem, 4, |lesson, grown| {
                 let gained = exact.check(&grown.tree, &lesson.columns.codes, 0, &(0..120).collect::<Vec<_>>(), 4);
                 // Gains of two classes are half of those of both columns; of numbers they are in a unit of their own.
@@ -354,7 +361,7 @@ mod tests {
         let names = ["a", "b", "c", "d", "e", "f"];
         let label: Vec<f64> = levels.iter().map(|level| [3.0, -1.0, 2.5, 0.0, -2.0, 3.5][*level] + random.normal()).collect();
         let table = Table::new().text("t", &levels.iter().map(|level| names[*level]).collect::<Vec<_>>());
-        let leaves = leaves(&table.problem_of_rows(&label), 1);
+        let leaves = leaves(&table, &label, 1);
         let exact = Exact { columns: Vec::new(), label: &label, classes: 0 };
         let impurity = |left: u32| -> f64 {
             let (a, b): (Vec<usize>, Vec<usize>) = (0..60).partition(|row| left >> levels[*row] & 1 == 1);
@@ -374,7 +381,7 @@ mod tests {
             ([5.0, 5.0, 0.0, 5.0, 5.0, 0.0], [vec![0, 1, 3, 4], vec![2, 5]]),
             ([0.0, 0.0, 0.0, 5.0, 5.0, 0.0], [vec![0, 1, 2, 5], vec![3, 4]]),
         ] {
-            assert_eq!(leaves(&Table::new().numbers("x", &values).problem_of_rows(&label), 1), expected);
+            assert_eq!(leaves(&Table::new().numbers("x", &values), &label, 1), expected);
         }
     }
 }
