@@ -59,6 +59,12 @@ impl Call {
                 return Err(Error::call(format!("`{option}` names the label `{label}`; it must be another column")));
             }
         }
+        if let Some(at) = weights.filter(|at| partitions.contains(at)) {
+            return Err(Error::call(format!(
+                "`partition_by` names `{}`, which has the weights; it must be another column",
+                shown(input.name(at))
+            )));
+        }
         if let Some(at) = weights
             && !matches!(kind(input.data_type(at)), ColumnKind::Number | ColumnKind::Integer)
         {

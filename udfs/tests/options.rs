@@ -59,8 +59,17 @@ fn values(option: &OptionSpec) -> Vec<Value> {
     }
 }
 
-/// Options that show only where a table is streamed, or where the table has a second one beside it, or is an image: their own tests see to them.
-const ELSEWHERE: [&str; 5] = ["passes", "shuffle_buffer", "image", "window", "validation"];
+/// Options that show only where a table is streamed, has a second one beside it, is an image, or has many columns or columns that only matter together: their own tests see to them.
+const ELSEWHERE: [&str; 7] = ["passes", "shuffle_buffer", "image", "window", "validation", "shortlist", "lookahead"];
+
+/// Options that decide on which others mean something.
+const DECIDING: [&str; 4] = ["model", "direction", "predictor", "importance"];
+
+/// What keeps a selection short, where it is accepted.
+const SHORT: [(&str, u64); 5] = [("epochs", 2), ("folds", 2), ("trees", 5), ("rounds", 5), ("neurons", 20)];
+
+/// Predictors that are fitted anew for every candidate take too long for this.
+const LONG: [&str; 5] = ["mlp", "cnn", "svm", "forest", "boosting"];
 
 fn answer(spec: &Spec, settings: &Settings, problem: &Problem) -> Option<Ranking> {
     spec.selector(settings).ok()?.select(problem, &Run::new(0)).ok()
@@ -69,39 +78,41 @@ fn answer(spec: &Spec, settings: &Settings, problem: &Problem) -> Option<Ranking
 /// For each model, direction and so on: an option that is accepted there changes the answer, for some value and some table.
 #[test]
 fn an_option_that_is_accepted_does_something() {
-    let (numbers, label) = planted(60, 36, &[3, 20], 1.0, 7);
-    let scaled = (0..36).fold(Table::new(), |table, j| {
+    let (numbers, label) = planted(60, 12, &[3, 9], 1.0, 7);
+    let scaled = (0..12).fold(Table::new(), |table, j| {
         let values: Vec<f64> = numbers.column(j).iter().map(|x| x * (1.0 + j as f64)).collect();
         table.numbers(&format!("x{j}"), &values)
     });
     let classes: Vec<f64> = label.iter().map(|y| f64::from(*y > 0.0)).collect();
     let problems = [
-        scaled.clone().k(3).problem_of_rows(&label),
-        Table { task: Some(pursuit_udfs::Task::Classification), ..scaled.k(3) }.problem_of_rows(&classes),
+        scaled.clone().k(2).problem_of_rows(&label),
+        Table { task: Some(pursuit_udfs::Task::Classification), ..scaled.k(2) }.problem_of_rows(&classes),
     ];
     let mut idle = Vec::new();
     // The datum-wise options are prices and relations of features, which have tests of their own.
     for spec in selectors().into_iter().filter(|spec| spec.name != "datum_wise") {
         let options = (spec.options)();
-        let short = options.iter().find(|option| option.name == "epochs").map(|_| ("epochs", Value::from(2)));
-        let choices = options.iter().filter(|option| matches!(option.kind, "text" | "list of text") && option.name != "passes");
-        let contexts: Vec<Vec<(&str, Value)>> = choices
+        let deciding = options.iter().filter(|option| DECIDING.contains(&option.name));
+        let contexts: Vec<Vec<(&str, Value)>> = deciding
             .flat_map(|option| values(option).into_iter().map(|value| vec![(option.name, value)]))
+            .filter(|context| context[0].0 != "predictor" || !LONG.iter().any(|long| context[0].1[0] == *long))
             .chain([vec![]])
             .collect();
         for mut context in contexts {
-            // Training is short where there is any.
-            if let Some(short) = &short
-                && spec.selector(&settings(&context)).is_ok_and(|selector| selector.unused("epochs").is_none())
-            {
-                context.push(short.clone());
-            }
+            let accepted = |name: &str| {
+                options.iter().any(|option| option.name == name)
+                    && spec.selector(&settings(&context)).is_ok_and(|selector| selector.unused(name).is_none())
+            };
+            let short: Vec<_> =
+                SHORT.iter().filter(|(name, _)| accepted(name)).map(|(name, n)| (*name, Value::from(*n))).collect();
+            context.extend(short);
             let base = settings(&context);
             let before: Vec<Option<Ranking>> = problems.iter().map(|problem| answer(&spec, &base, problem)).collect();
             if before.iter().all(Option::is_none) {
                 continue;
             }
-            for option in options.iter().filter(|option| !ELSEWHERE.contains(&option.name) && !base.contains_key(option.name)) {
+            let chosen = context.first().map(|(name, _)| *name);
+            for option in options.iter().filter(|option| !ELSEWHERE.contains(&option.name) && Some(option.name) != chosen) {
                 let shows = |value: Value| {
                     let mut with = base.clone();
                     with.insert(option.name.to_string(), value);
