@@ -88,7 +88,7 @@ selector! {
         direction: Direction = Direction::Forward;
         /// Share of the training before the first round, with every feature on.
         warmup: f64 = 0.1, Check::Between(0.0, 0.9);
-        /// Size of a step of the attention weights. NULL: 0.03, and 0.001 for masks that are not normalised.
+        /// Size of a step of the attention weights. NULL: 0.03; for masks that are not normalised what changes a factor by 8 % of its start.
         attention_rate: Option<f64> = None, Check::Between(1e-9, 10.0);
         /// Whether rows are kept and seen many times, or seen once, as they are read.
         passes: Passes = Passes::Many;
@@ -101,8 +101,8 @@ selector! {
 }
 
 impl SequentialAttention {
-    fn attention_rate(&self) -> f64 {
-        self.attention_rate.unwrap_or(if self.mask.is_normalized() { 0.03 } else { 0.001 })
+    fn attention_rate(&self, candidates: usize) -> f64 {
+        self.attention_rate.unwrap_or_else(|| self.mask.rate(candidates))
     }
 }
 

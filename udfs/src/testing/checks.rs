@@ -128,7 +128,7 @@ pub(super) fn options(spec: &Spec, promise: &mut dyn FnMut(bool, &str, String)) 
             let built = build(name, value.clone());
             promise(built.is_ok(), "a value at the border of the range is taken", format!("{name} => {value}: {built:?}"));
         }
-        if option.default == "NULL" && !option.kind.starts_with("map") && option.kind != "table" {
+        if option.default == "NULL" && option.table.is_none() && option.kind != "table" {
             let built = build(name, Value::Null);
             promise(built.is_ok(), "an option that is NULL may be NULL", format!("{name}: {built:?}"));
         }

@@ -46,11 +46,14 @@ pub(super) fn run(checker: &Checker<'_>) {
     checker.promise(Checker::is_cancelled(&result), "it does not begin when it is cancelled", result);
 
     let (table, label) = planted(3000, 20, &[3, 7], 1.0, 67);
-    let problem = large.ask(&table.k(2), &label);
-    let ask = |meter: &Arc<Meter>| crate::answer(&*selector, &problem, &Run::new(1).with_budget(Arc::clone(meter) as _));
+    let table = table.k(2);
+    // A table of its own each time, because a table keeps what was made of it for the next question.
+    let ask = |meter: &Arc<Meter>| {
+        crate::answer(&*selector, &large.ask(&table, &label), &Run::new(1).with_budget(Arc::clone(meter) as _))
+    };
     let meter = Arc::new(Meter::default());
     let metered = ask(&meter);
-    let free = crate::answer(&*selector, &problem, &Run::new(1));
+    let free = crate::answer(&*selector, &large.ask(&table, &label), &Run::new(1));
     checker.promise(metered == free, "asking for memory changes no answer", (metered, free));
     checker.promise(meter.used() == 0, "memory is given back", meter.used());
     let asks = meter.most() > 0;

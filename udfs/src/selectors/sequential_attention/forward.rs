@@ -10,7 +10,7 @@ use crate::neural::workbench::Workbench;
 /// The first `most` candidates in the order in which attention chooses them, with the attention that each had.
 pub(super) fn order(options: &SequentialAttention, bench: &mut Workbench<'_>, most: usize) -> Result<Vec<(usize, f64)>> {
     let Workbench { candidates, trainer, training, forced, run, .. } = bench;
-    let attention_rate = options.attention_rate();
+    let attention_rate = options.attention_rate(candidates.len());
     let mut order: Vec<(usize, f64)> = forced.iter().map(|candidate| (*candidate, 1.0)).collect();
     let mut attention = Attention::new(options.mask, candidates.len());
     forced.iter().for_each(|candidate| attention.choose(*candidate));
