@@ -162,7 +162,9 @@ impl Forest {
 
     /// The trees, to predict with.
     pub fn fit(&self, lesson: &Lesson<'_>, run: &Run) -> Result<Vec<Fitted>> {
-        self.grow(lesson, true, run, |_, grown, values, _| {
+        self.grow(lesson, true, run, |_, mut grown, values, _| {
+            // What is kept takes no more than it needs.
+            grown.tree.nodes.shrink_to_fit();
             let bytes = grown.tree.nodes.len() * size_of::<crate::trees::tree::Node>() + values.len() * size_of::<f32>();
             Ok(Fitted { tree: grown.tree, values, _lease: run.reserve(bytes)? })
         })
