@@ -100,7 +100,7 @@ impl Question {
     pub(crate) fn ranking(&self, data: Data, held_out: Option<Rows>, plan: &Plan, run: &Run) -> Result<Vec<answer::Row>> {
         let ranking = || -> Result<_> {
             let problem = Problem::new(data, plan, &self.common, self.spec.labels)?.with_held_out(held_out);
-            let ranking = self.selector()?.select(&problem, run)?;
+            let ranking = pursuit_udfs::answer(&*self.selector()?, &problem, run)?;
             Ok(answer::rows(&problem, &ranking, &self.common, plan))
         };
         ranking().or_else(|error| {

@@ -13,7 +13,7 @@ use datafusion::common::{exec_err, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::async_udf::{AsyncScalarUDF, AsyncScalarUDFImpl};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
-use pursuit_udfs::{Data, Error, Kind, Moments, Reads, Run, Spec, parse_options};
+use pursuit_udfs::{Data, Error, Moments, Reads, Run, Spec, parse_options};
 use rayon::prelude::*;
 
 use crate::answer;
@@ -44,8 +44,9 @@ impl SelectFrom {
     /// The answers to one question from some of the grams, side by side; none where there is no gram.
     async fn answers(&self, grams: &ArrayRef, rows: Range<usize>, question: &Arc<Question>) -> Result<Vec<Vec<answer::Row>>> {
         let name = question.spec.name;
-        // The call was checked before: what is still wrong with it is the gram, which is ours.
-        let ours = |error: Error| named(if error.kind() == Kind::Call { "select_from" } else { name }, error);
+        let ours = |error| named(name, error);
+        // A value that is no gram is not the selector's fault.
+        let no_gram = |error| named("select_from", error);
         let running = question.start(&self.progress, None, Lane::Short).map_err(ours)?;
         let mut answers = Vec::with_capacity(rows.len());
         for piece in rows.clone().step_by(PIECE) {
@@ -55,18 +56,25 @@ impl SelectFrom {
                 let grams = grams.as_binary::<i64>();
                 // They were mostly made by one call: what one says about the columns need not be read again for the others.
                 let first = piece.clone().find(|row| grams.is_valid(*row)).map(|row| Moments::from_bytes(grams.value(row)));
-                let Some(first) = first.transpose()? else { return Ok(vec![Vec::new(); piece.len()]) };
+                let first = match first.transpose() {
+                    Ok(Some(first)) => first,
+                    Ok(None) => return Ok(Ok(vec![Vec::new(); piece.len()])),
+                    Err(no_gram) => return Ok(Err(no_gram)),
+                };
                 let answer = |row: usize| {
                     run.check()?;
                     if grams.is_null(row) {
-                        return Ok(Vec::new());
+                        return Ok(Ok(Vec::new()));
                     }
-                    let moments = first.from_bytes_like(grams.value(row))?;
-                    question.ranking(Data::Gram(moments.finish()), None, moments.plan(), run)
+                    let moments = match first.from_bytes_like(grams.value(row)) {
+                        Ok(moments) => moments,
+                        Err(no_gram) => return Ok(Err(no_gram)),
+                    };
+                    question.ranking(Data::Gram(moments.finish()), None, moments.plan(), run).map(Ok)
                 };
-                piece.into_par_iter().map(answer).collect::<Result<Vec<_>, Error>>()
+                piece.into_par_iter().map(answer).collect::<Result<Result<Vec<_>, Error>, Error>>()
             };
-            answers.extend(running.job(work).await.map_err(ours)?);
+            answers.extend(running.job(work).await.map_err(ours)?.map_err(no_gram)?);
         }
         Ok(answers)
     }
