@@ -78,7 +78,7 @@ async fn a_short_selection_passes_long_ones() {
     let mut long = JoinSet::new();
     for seed in 0..16 {
         let ctx = Arc::clone(&ctx);
-        long.spawn(async move { query(&ctx, &neural(seed, 5000)).await.is_ok() });
+        long.spawn(async move { query(&ctx, &neural(seed, 500_000)).await.is_ok() });
     }
     tokio::time::sleep(Duration::from_millis(500)).await;
     let begun = Instant::now();
