@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider, TableProvider};
+use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -94,7 +95,7 @@ async fn slow_catalogs_answer() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn slow_catalogs_answer_on_a_runtime_of_workers() {
-    tokio::time::timeout(Duration::from_secs(60), tokio::spawn(slow_catalogs_answer())).await.unwrap().unwrap();
+    tokio::time::timeout(Duration::from_secs(60), SpawnedTask::spawn(slow_catalogs_answer())).await.unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "current_thread")]

@@ -241,7 +241,8 @@ fn values_are_in_the_input_s_units() {
     policy.decide_rows(&problem, rows, &Run::default(), push).unwrap();
     let mut raw: Vec<_> = decide(&policy, &table).into_iter().map(|decision| (decision.class, decision.units)).collect();
     // The rows of a problem are in an order of their content.
-    (seen.sort(), raw.sort());
+    seen.sort();
+    raw.sort();
     assert_eq!(seen, raw);
 }
 

@@ -1,4 +1,4 @@
-//! Options are declared once, with [`options!`](macro@crate::settings::options). Parsing, range checks, error messages,
+//! Options are declared once, with [`options!`](macro@crate::options). Parsing, range checks, error messages,
 //! `selector_options()` and the manual are all read off that declaration.
 
 use std::fmt;
