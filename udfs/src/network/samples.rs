@@ -62,11 +62,8 @@ impl Inputs {
             };
             (energy / total).sqrt()
         };
-        let factor = |column: &usize| match spread(&rows.columns[*column]) {
-            spread if problem.standardize && spread > 0.0 => 1.0 / spread,
-            _ => 1.0,
-        };
-        let factors = columns.par_iter().map(factor).collect();
+        let spreads: Vec<f64> = columns.par_iter().map(|column| spread(&rows.columns[*column])).collect();
+        let factors = if problem.standardize { factors(rows, &columns, &spreads) } else { vec![1.0; columns.len()] };
         let loss = Loss::of(&rows.label);
         let target = match loss {
             Loss::Squared => {
@@ -110,6 +107,19 @@ impl Inputs {
             memory: Some(memory),
         })
     }
+}
+
+/// What brings numbers to variance 1. The levels of a text share one factor, with which they have that variance together: each on its own, a text of forty
+/// levels would weigh as much as forty numbers, and its rarest level most of all.
+fn factors(rows: &Rows, columns: &[usize], spreads: &[f64]) -> Vec<f64> {
+    let text_of = |column: usize| (!rows.design[column].is_number).then_some(rows.design[column].feature);
+    let mut factors = Vec::with_capacity(columns.len());
+    for together in columns.chunk_by(|a, b| text_of(*a).is_some() && text_of(*a) == text_of(*b)) {
+        let own = &spreads[factors.len()..][..together.len()];
+        let total = own.iter().map(|spread| spread * spread).sum::<f64>().sqrt();
+        factors.resize(factors.len() + together.len(), if total > 0.0 { 1.0 / total } else { 1.0 });
+    }
+    factors
 }
 
 /// Columns, each times a factor, as rows.
@@ -328,6 +338,21 @@ mod tests {
         for (count, expected) in counts.iter().zip([1000.0, 400.0, 1600.0]) {
             assert!((*count as f64 - expected).abs() < 120.0, "{counts:?}");
         }
+    }
+
+    /// A number has variance 1, and so have all levels of a text together.
+    #[test]
+    fn a_text_weighs_as_much_as_a_number() {
+        let names = ["a", "b", "c", "d"];
+        let texts: Vec<&str> = (0..40).map(|row| names[row % 7 % 4]).collect();
+        let table = crate::testing::Table::random(40, 1, 3).text("t", &texts);
+        let problem = table.problem_of_rows(&(0..40).map(f64::from).collect::<Vec<_>>());
+        let rows = problem.rows();
+        let inputs = Inputs::new(&problem, rows, (0..5).collect());
+        let variance = |at: usize| rows.columns[at].iter().map(|x| (x * inputs.factors[at]).powi(2)).sum::<f64>() / 40.0;
+        assert!((variance(0) - 1.0).abs() < 1e-12);
+        assert!(((1..5).map(variance).sum::<f64>() - 1.0).abs() < 1e-12);
+        assert!((1..5).all(|at| inputs.factors[at] == inputs.factors[1]));
     }
 
     #[test]
