@@ -120,6 +120,9 @@ async fn cancelled_in_a_process_of_its_own() {
         "omp(noise, label => label, k => 30, model => 'mlp', epochs => 1000)",
         "group_lasso(noise, label => label, k => 30, epochs => 1000)",
         "neural_greedy_pursuit(noise, label => label, k => 30)",
+        "neural_greedy_pursuit(noise, label => label, k => 30, predictor => 'svm')",
+        "random_forest(noise, label => label, k => 30, trees => 100000)",
+        "boosting(noise, label => label, k => 30, rounds => 100000)",
         "evaluate(noise, label => label, seeds => 100, epochs => 100)",
     ] {
         let cpu = cancelled(&ctx, &progress, call).await;
