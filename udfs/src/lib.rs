@@ -59,6 +59,7 @@ mod sample_problem;
 mod selectors;
 mod settings;
 pub mod testing;
+pub mod toolbox;
 mod trees;
 
 pub use contract::model::{Applied, Apply, Made, Model, ModelTable, Output};

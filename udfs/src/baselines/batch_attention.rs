@@ -1,7 +1,7 @@
 use crate::network::mlp::Gate;
 use crate::network::training::Training;
 use crate::neural::row_attention::RowAttention;
-use crate::neural::workbench::{self, Workbench, ranked, train_throughout};
+use crate::neural::workbench::{self, Workbench};
 use crate::{Problem, Ranking, Reads, Result, Run, Selector, selector};
 
 selector! {
@@ -42,7 +42,7 @@ impl BatchAttention {
         let mut attender = RowAttention::new(bench);
         let (candidates, inputs) = (bench.candidates.len(), bench.candidates.columns.len());
         let (mut mask, mut slopes) = (vec![0.0; inputs], vec![0.0; candidates]);
-        train_throughout(bench, most, |bench| {
+        bench.train(most, |bench| {
             let trainer = &mut bench.trainer;
             trainer.draw();
             let shares = attender.attend(&trainer.samples, trainer.rows());
@@ -54,6 +54,6 @@ impl BatchAttention {
             Ok(())
         })?;
         let shares = attender.attend_all(&bench.trainer.samples);
-        Ok(ranked(bench, &shares, most))
+        Ok(bench.ranked(&shares, most))
     }
 }

@@ -1,6 +1,6 @@
 use crate::network::training::Training;
 use crate::neural::group_penalty::Penalized;
-use crate::neural::workbench::{self, Workbench, ranked, train_throughout};
+use crate::neural::workbench::{self, Workbench};
 use crate::{Check, Problem, Ranking, Reads, Result, Run, Selector, selector};
 
 selector! {
@@ -39,8 +39,7 @@ impl Selector for GroupLasso {
 impl GroupLasso {
     fn order(&self, bench: &mut Workbench<'_>, most: usize) -> Result<Vec<(usize, f64)>> {
         let mut penalized = Penalized::new(bench, self.penalty);
-        train_throughout(bench, most, |bench| penalized.step(bench))?;
-        let lengths = penalized.lengths(bench);
-        Ok(ranked(bench, &lengths, most))
+        bench.train(most, |bench| penalized.step(bench))?;
+        Ok(bench.ranked(&bench.lengths(), most))
     }
 }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use crate::network::mlp::Gate;
 use crate::network::samples::{Inputs, Loss, Samples};
 use crate::network::training::{Trainer, Training};
-use crate::{Result, Run};
+use crate::{Error, Problem, Result, Run, Split};
 
 /// What a network's outputs are worth on some rows.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Verdict {
-    /// Mean loss, and its standard error.
+pub struct Verdict {
+    /// Mean loss: cross-entropy of classes, squared error of a label of variance 1.
     pub loss: f64,
+    /// The standard error of the loss.
     pub loss_error: f64,
     /// For classes accuracy, log_loss and auc; for numbers r2, rmse and mae. None where the rows cannot tell: r2 of a label that does not vary in
     /// them, auc of one class.
@@ -20,7 +21,7 @@ pub(crate) struct Verdict {
 
 impl Verdict {
     /// The first metric: accuracy or R², higher is better.
-    pub(crate) fn score(&self) -> Option<f64> {
+    pub fn score(&self) -> Option<f64> {
         self.metrics[0].1
     }
 }
@@ -50,6 +51,33 @@ pub(crate) fn fit(
         Ok(judge(inputs, &trainer.mlp.outputs(samples, rows, run)?, (samples, rows)))
     };
     test.iter().map(verdict).collect()
+}
+
+/// What a network that sees only these units is worth on rows that it has not seen: `validation` of the rows, a fifth if `training` says nothing.
+pub fn judge_units(problem: &Problem, units: &[usize], training: &Training, run: &Run) -> Result<Verdict> {
+    let rows = problem.rows();
+    let split = training.split(rows, true, run);
+    if split.valid.is_empty() {
+        return Err(Error::data(format!("{} rows are too few to hold some out", rows.rows())));
+    }
+    let varies = |column: &usize| rows.columns[*column].iter().any(|x| *x != 0.0);
+    let columns = units.iter().flat_map(|unit| &problem.units[*unit].columns).copied().filter(varies).collect();
+    held_out(problem, columns, &split, training, run)
+}
+
+/// A judge trains as long as that many rounds of a selection.
+const ROUNDS: usize = 16;
+
+/// What a network on these columns of the design is worth on the rows held out.
+pub(crate) fn held_out(problem: &Problem, columns: Vec<usize>, split: &Split, training: &Training, run: &Run) -> Result<Verdict> {
+    let rows = problem.rows();
+    let inputs = Inputs::new(problem, rows, columns);
+    let samples = |part: &[usize]| inputs.samples(rows, part, run).map(Arc::new);
+    let (train, valid) = (samples(&split.train)?, samples(&split.valid)?);
+    let (learnt, asked) = (train.all(), valid.all());
+    let steps = training.steps(train.pass_rows(&learnt), ROUNDS);
+    let verdicts = fit(&inputs, (&train, &learnt), &[(&valid, &asked)], training, steps, run)?;
+    Ok(verdicts.into_iter().next().expect("one verdict for one set of rows"))
 }
 
 /// What outputs are worth, of which there are those of one row after the other.

@@ -13,13 +13,14 @@ use crate::{Lease, Result, Run};
 ///
 /// The label is scaled to unit length too, so that a correlation is one.
 #[derive(Debug)]
-pub(crate) struct Products {
+pub struct Products {
     /// The columns of each unit. Empty: nothing varies in it, it can never be chosen.
     pub units: Vec<Range<usize>>,
     /// The unit of each column.
     pub unit_of: Vec<usize>,
     /// `correlations[j * labels + q]` = xⱼ · y_q
     pub correlations: Vec<f64>,
+    /// Columns of the label: one of numbers, or a 0/1 column for each class.
     pub labels: usize,
     /// xⱼ · xⱼ
     pub energies: Vec<f64>,
@@ -51,6 +52,7 @@ const AT_ONCE: usize = 16;
 pub(crate) const INDEPENDENT: f64 = 1e-10;
 
 impl Products {
+    /// Of all units.
     pub fn new(problem: &Problem, run: &Run) -> Result<Self> {
         Self::of_units(problem, |_| true, run)
     }

@@ -9,7 +9,8 @@ use crate::{Choice, Ranking, Result, Run};
 /// With `S` the columns so far and `P` the projection off their span it keeps, for every column `j`, the correlation
 /// `xⱼ · P y` with the residual and the energy `‖P xⱼ‖²` that is left. Taking in a column costs one product with all
 /// others and one sweep over the factor: no system is ever solved.
-pub(crate) struct Pursuit<'a> {
+pub struct Pursuit<'a> {
+    /// What it pursues.
     pub products: &'a Products,
     /// `correlations[j * labels + q]` = xⱼ · P y_q
     pub correlations: Vec<f64>,
@@ -26,6 +27,7 @@ pub(crate) struct Pursuit<'a> {
 }
 
 impl<'a> Pursuit<'a> {
+    /// With no column taken in.
     pub fn new(products: &'a Products) -> Self {
         Self {
             products,
@@ -43,6 +45,7 @@ impl<'a> Pursuit<'a> {
         self.energies[column] > INDEPENDENT * self.products.energies[column]
     }
 
+    /// Whether a unit still adds anything.
     pub fn unit_is_open(&self, unit: usize) -> bool {
         self.products.units[unit].clone().any(|column| self.is_open(column))
     }
@@ -196,7 +199,7 @@ impl Auto {
 
 /// What every greedy selector does around its own rule: take in the units that must be included, then ask `next`
 /// for the unit to choose and its score until there are `k`, or nothing is left to explain, or `next` has none.
-pub(crate) fn pursue(
+pub fn pursue(
     problem: &Problem,
     products: &Products,
     run: &Run,
@@ -236,13 +239,7 @@ pub(crate) fn pursue(
 
 /// The ranking for the first `k` units of an order: what each adds to the fit of those before it. Without `k` the best beginning
 /// is kept.
-pub(crate) fn explain(
-    problem: &Problem,
-    products: &Products,
-    run: &Run,
-    order: &[(usize, f64)],
-    k: Option<usize>,
-) -> Result<Ranking> {
+pub fn explain(problem: &Problem, products: &Products, run: &Run, order: &[(usize, f64)], k: Option<usize>) -> Result<Ranking> {
     let mut pursuit = Pursuit::new(products);
     let mut ranking = Ranking::default();
     let mut auto = Auto::new(k, &pursuit);

@@ -7,23 +7,23 @@ use rayon::prelude::*;
 use crate::judging::judge;
 use crate::linear::products::Products;
 use crate::linear::pursuit::explain;
-use crate::network::mlp::Mlp;
+use crate::network::mlp::{Gate, Mlp};
 use crate::network::samples::Inputs;
 use crate::network::training::{Trainer, Training};
 use crate::neural::candidates::Candidates;
 use crate::{Problem, Ranking, Result, Rows, Run, Split};
 
-/// Where a neural selector works.
-pub(crate) struct Workbench<'a> {
-    pub problem: &'a Problem,
-    pub rows: &'a Rows,
-    pub candidates: Candidates,
-    pub split: Split,
-    pub trainer: Trainer<'a>,
-    pub training: &'a Training,
+/// Where a neural selector works: a network over all candidates, ready to be trained.
+pub struct Workbench<'a> {
+    pub(crate) problem: &'a Problem,
+    pub(crate) rows: &'a Rows,
+    pub(crate) candidates: Candidates,
+    pub(crate) split: Split,
+    pub(crate) trainer: Trainer<'a>,
+    pub(crate) training: &'a Training,
     /// Candidates that must be included.
-    pub forced: Vec<usize>,
-    pub run: &'a Run,
+    pub(crate) forced: Vec<usize>,
+    pub(crate) run: &'a Run,
 }
 
 /// Candidates that `k => 'auto'` looks at.
@@ -31,8 +31,9 @@ const AUTO_MAX: usize = 64;
 /// Sizes of a selection that are judged on held-out rows.
 const SIZES_MAX: usize = 16;
 
-/// Lets `order` find an order of candidates with scores, of the asked length, and reports on it.
-pub(crate) fn select(
+/// Lets `order` find an order of candidates with scores, of the asked length, and reports on it: what each adds to a linear fit, and
+/// how good a network of its own is with the first few on held-out rows, where some are held out.
+pub fn select(
     problem: &Problem,
     training: &Training,
     run: &Run,
@@ -56,20 +57,52 @@ const ROUNDS_MIN: usize = 20;
 /// Steps between two reports of progress.
 const REPORT: usize = 100;
 
-/// One training from beginning to end, for selectors that look at the network only afterwards.
-pub(crate) fn train_throughout<'a>(
-    bench: &mut Workbench<'a>,
-    most: usize,
-    mut step: impl FnMut(&mut Workbench<'a>) -> Result<()>,
-) -> Result<()> {
-    let steps = bench.training.steps(bench.trainer.pass_rows(), most.max(ROUNDS_MIN));
-    for at in 0..steps {
-        if at % REPORT == 0 {
-            bench.run.step_with(at, steps, || bench.trainer.note())?;
-        }
-        step(bench)?;
+impl<'a> Workbench<'a> {
+    /// How many candidates there are: units that vary and repeat no other.
+    pub fn candidates(&self) -> usize {
+        self.candidates.len()
     }
-    Ok(())
+
+    /// One training from beginning to end, for selectors that look at the network only afterwards: calls `step` as often as a
+    /// selection of `most` features trains.
+    pub fn train(&mut self, most: usize, mut step: impl FnMut(&mut Self) -> Result<()>) -> Result<()> {
+        let steps = self.training.steps(self.trainer.pass_rows(), most.max(ROUNDS_MIN));
+        for at in 0..steps {
+            if at % REPORT == 0 {
+                self.run.step_with(at, steps, || self.trainer.note())?;
+            }
+            step(self)?;
+        }
+        Ok(())
+    }
+
+    /// One step of the training, with every candidate multiplied by its value of `mask` (`None`: by 1). Answers with the derivative
+    /// of the batch's loss by the mask.
+    pub fn step(&mut self, mask: Option<&[f32]>) -> Result<Vec<f32>> {
+        let mut of_inputs = vec![1.0; self.candidates.columns.len()];
+        if let Some(mask) = mask {
+            self.candidates.spread(mask, &mut of_inputs);
+        }
+        self.trainer.step(Gate { mask: Some(&of_inputs), decay: None }, self.training.learning_rate)?;
+        let mut slopes = vec![0.0; self.candidates.len()];
+        self.candidates.gather(self.trainer.batch.slopes(), &mut slopes);
+        Ok(slopes)
+    }
+
+    /// The length of the weights with which each candidate enters the network.
+    pub fn lengths(&self) -> Vec<f64> {
+        let all: Vec<usize> = (0..self.candidates.len()).collect();
+        lengths(&self.trainer.mlp, &all, &self.candidates)
+    }
+
+    /// Candidates by a score, the largest first, those that must be included before all others; with their shares of the total.
+    pub fn ranked(&self, scores: &[f64], most: usize) -> Vec<(usize, f64)> {
+        let total: f64 = scores.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+        let mut free: Vec<usize> = (0..scores.len()).filter(|candidate| !self.forced.contains(candidate)).collect();
+        free.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b)));
+        let order = self.forced.iter().copied().chain(free);
+        order.take(most).map(|candidate| (candidate, scores[candidate] / total)).collect()
+    }
 }
 
 /// The length of the weights of each of the candidates that are still inputs of the network.
@@ -82,15 +115,6 @@ pub(crate) fn lengths(mlp: &Mlp, alive: &[usize], candidates: &Candidates) -> Ve
         energy.sqrt()
     };
     alive.iter().map(&mut length).collect()
-}
-
-/// Candidates by a score, the largest first, those that must be included before all others; with their shares of the total.
-pub(crate) fn ranked(bench: &Workbench<'_>, scores: &[f64], most: usize) -> Vec<(usize, f64)> {
-    let total: f64 = scores.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-    let mut free: Vec<usize> = (0..scores.len()).filter(|candidate| !bench.forced.contains(candidate)).collect();
-    free.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b)));
-    let order = bench.forced.iter().copied().chain(free);
-    order.take(most).map(|candidate| (candidate, scores[candidate] / total)).collect()
 }
 
 fn report(bench: &Workbench<'_>, order: &[(usize, f64)]) -> Result<Ranking> {
@@ -123,13 +147,8 @@ fn judge_sizes(bench: &Workbench<'_>, order: &[(usize, f64)]) -> Result<Vec<(usi
     let verdict = |size: usize| {
         let chosen: Vec<usize> = order[..size].iter().map(|(candidate, _)| *candidate).collect();
         let columns = bench.candidates.inputs_of(&chosen).iter().map(|input| bench.candidates.columns[*input]).collect();
-        let inputs = Inputs::new(bench.problem, bench.rows, columns);
-        let samples = |rows: &[usize]| inputs.samples(bench.rows, rows, bench.run).map(Arc::new);
-        let (train, valid) = (samples(&bench.split.train)?, samples(&bench.split.valid)?);
-        let (learnt, asked) = (train.all(), valid.all());
-        let steps = bench.training.steps(train.pass_rows(&learnt), SIZES_MAX);
-        let verdicts = judge::fit(&inputs, (&train, &learnt), &[(&valid, &asked)], bench.training, steps, bench.run)?;
-        Ok((size, verdicts.into_iter().next().expect("one verdict for one set of rows")))
+        let verdict = judge::held_out(bench.problem, columns, &bench.split, bench.training, bench.run)?;
+        Ok((size, verdict))
     };
     sizes(order.len()).into_par_iter().map(verdict).collect()
 }

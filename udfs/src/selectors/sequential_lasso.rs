@@ -151,7 +151,7 @@ fn neural_order(penalty: f64, bench: &mut Workbench<'_>, most: usize) -> Result<
         for _ in 0..warm + schedule.round(round) {
             penalized.step(bench)?;
         }
-        let lengths = penalized.lengths(bench);
+        let lengths = bench.lengths();
         let open = lengths.iter().zip(&penalized.is_free).map(|(length, is_free)| (!is_free).then_some(*length));
         let total: f64 = lengths.iter().sum::<f64>().max(f64::MIN_POSITIVE);
         let Some((candidate, length)) = argmax(open) else { break };
