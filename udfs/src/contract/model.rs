@@ -98,24 +98,16 @@ macro_rules! apply {
         )]
         $vis:vis struct $Name:ident { $($options:tt)* }
     ) => {
-        $crate::options! {
+        $crate::declare! {
             $(#[doc = $doc])*
             $vis struct $Name { $($options)* }
-        }
-
-        impl $crate::Declared for $Name {
-            fn spec() -> $crate::Spec {
-                $crate::Spec {
-                    name: $name,
-                    aliases: &[$($alias),*],
-                    documentation: &[$($doc),*],
-                    labels: $crate::Labels::$labels,
-                    score: "",
-                    table: Some(("test", "The rows to decide, with the same columns; the label may be missing.")),
-                    model: Some($crate::ModelTable { option: $model, made_by: $made_by }),
-                    options: <$Name as $crate::Options>::specs,
-                    build: |settings| Ok($crate::Work::Apply(::std::sync::Arc::new($crate::options::read::<$Name>(settings)?))),
-                }
+            Apply {
+                name: $name,
+                aliases: &[$($alias),*],
+                labels: $crate::Labels::$labels,
+                score: "",
+                table: Some(("test", "The rows to decide, with the same columns; the label may be missing.")),
+                model: Some($crate::ModelTable { option: $model, made_by: $made_by }),
             }
         }
     };

@@ -151,6 +151,33 @@ pub enum Reads {
     Pass(Option<usize>),
 }
 
+/// What the declarations of selectors, reports and models share: the options as a struct, and the `Spec` that is known of it.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! declare {
+    (
+        $(#[doc = $doc:expr])*
+        $vis:vis struct $Name:ident { $($options:tt)* }
+        $Work:ident { $($field:ident : $value:expr,)* }
+    ) => {
+        $crate::options! {
+            $(#[doc = $doc])*
+            $vis struct $Name { $($options)* }
+        }
+
+        impl $crate::Declared for $Name {
+            fn spec() -> $crate::Spec {
+                $crate::Spec {
+                    $($field: $value,)*
+                    documentation: &[$($doc),*],
+                    options: <$Name as $crate::Options>::specs,
+                    build: |settings| Ok($crate::Work::$Work(::std::sync::Arc::new($crate::options::read::<$Name>(settings)?))),
+                }
+            }
+        }
+    };
+}
+
 /// Declares a selector: its documentation, its name in SQL, and its options.
 #[macro_export]
 macro_rules! selector {
@@ -165,24 +192,16 @@ macro_rules! selector {
         )]
         $vis:vis struct $Name:ident { $($options:tt)* }
     ) => {
-        $crate::options! {
+        $crate::declare! {
             $(#[doc = $doc])*
             $vis struct $Name { $($options)* }
-        }
-
-        impl $crate::Declared for $Name {
-            fn spec() -> $crate::Spec {
-                $crate::Spec {
-                    name: $name,
-                    aliases: &[$($alias),*],
-                    documentation: &[$($doc),*],
-                    labels: $crate::Labels::$labels,
-                    score: $score,
-                    table: [$($table)?].first().copied(),
-                    model: None,
-                    options: <$Name as $crate::Options>::specs,
-                    build: |settings| Ok($crate::Work::Select(::std::sync::Arc::new($crate::options::read::<$Name>(settings)?))),
-                }
+            Select {
+                name: $name,
+                aliases: &[$($alias),*],
+                labels: $crate::Labels::$labels,
+                score: $score,
+                table: [$($table)?].first().copied(),
+                model: None,
             }
         }
     };
@@ -201,24 +220,16 @@ macro_rules! report {
         )]
         $vis:vis struct $Name:ident { $($options:tt)* }
     ) => {
-        $crate::options! {
+        $crate::declare! {
             $(#[doc = $doc])*
             $vis struct $Name { $($options)* }
-        }
-
-        impl $crate::Declared for $Name {
-            fn spec() -> $crate::Spec {
-                $crate::Spec {
-                    name: $name,
-                    aliases: &[$($alias),*],
-                    documentation: &[$($doc),*],
-                    labels: [$($crate::Labels::$labels,)? $crate::Labels::Any][0],
-                    score: "",
-                    table: [$($table)?].first().copied(),
-                    model: None,
-                    options: <$Name as $crate::Options>::specs,
-                    build: |settings| Ok($crate::Work::Report(::std::sync::Arc::new($crate::options::read::<$Name>(settings)?))),
-                }
+            Report {
+                name: $name,
+                aliases: &[$($alias),*],
+                labels: [$($crate::Labels::$labels,)? $crate::Labels::Any][0],
+                score: "",
+                table: [$($table)?].first().copied(),
+                model: None,
             }
         }
     };

@@ -220,15 +220,7 @@ vectorized! {
     fn mask_block(block: &mut MaskedBlock<'_>, width: usize) = multiply_rows;
 }
 vectorized! {
-    pub(super) fn multiply_group(
-        layer: &Layer,
-        first: &[f32],
-        samples: &Samples,
-        values: &mut [f32],
-        onto: Onto,
-        rows: &[u32],
-        inputs: Range<usize>,
-    ) = multiply_inputs;
+    pub(super) fn multiply_group(values: &mut [f32], onto: Onto, group: Group<'_>) = multiply_inputs;
 }
 vectorized! {
     pub(super) fn pass_all(mlp: &Mlp, first: &[f32], samples: &Samples, part: &mut Part<'_>, scale: f32) = whole_pass;
@@ -243,34 +235,42 @@ vectorized! {
     pub(super) fn backward_chunk(mlp: &Mlp, part: &mut Part<'_>, errors: &[f32], scale: f32) = backward_from;
 }
 vectorized! {
-    fn update_with(
-        block: &mut Block<'_>,
-        gradient: &mut [f32],
-        samples: &Samples,
-        space: &Space,
-        next: &[u32],
-        gate: Gate<'_>,
-        rate: Option<Rate>,
-    ) = update;
+    fn update_with(block: &mut Block<'_>, gradient: &mut [f32], step: Step<'_>) = update;
 }
 
-/// The gradient of a block's weights, and the update if there is a rate. `next`: the rows that come next.
-pub(super) fn update_block(
-    block: &mut Block<'_>,
-    samples: &Samples,
-    space: &Space,
-    next: &[u32],
-    gate: Gate<'_>,
-    rate: Option<Rate>,
-) {
-    if rate.is_none() {
+/// Some inputs of some rows, and the weights that they meet.
+pub(super) struct Group<'a> {
+    pub layer: &'a Layer,
+    /// The layer's weights, behind the mask if there is one.
+    pub first: &'a [f32],
+    pub samples: &'a Samples,
+    pub rows: &'a [u32],
+    /// Whole blocks.
+    pub inputs: Range<usize>,
+}
+
+/// What the update of a block's weights goes by.
+#[derive(Clone, Copy)]
+pub(super) struct Step<'a> {
+    pub samples: &'a Samples,
+    pub space: &'a Space,
+    /// The rows that come next.
+    pub next: &'a [u32],
+    pub gate: Gate<'a>,
+    /// Without a rate the gradient is kept and nothing is updated.
+    pub rate: Option<Rate>,
+}
+
+/// The gradient of a block's weights, and their update.
+pub(super) fn update_block(block: &mut Block<'_>, step: Step<'_>) {
+    if step.rate.is_none() {
         let gradient = std::mem::take(&mut block.gradient);
-        return update_with(block, gradient, samples, space, next, gate, rate);
+        return update_with(block, gradient, step);
     }
     // A gradient that is used at once does not leave this core's cache.
     SCRATCH.with_borrow_mut(|scratch| {
         scratch.fit(block.values.len());
-        update_with(block, scratch, samples, space, next, gate, rate);
+        update_with(block, scratch, step);
     });
 }
 
@@ -282,17 +282,10 @@ fn multiply_rows<const FMA: bool>(block: &mut MaskedBlock<'_>, width: usize) {
     }
 }
 
-/// What some inputs, whole blocks, add to the first layer.
+/// What some inputs add to the first layer.
 #[inline(always)]
-fn multiply_inputs<const FMA: bool>(
-    layer: &Layer,
-    first: &[f32],
-    samples: &Samples,
-    values: &mut [f32],
-    onto: Onto,
-    rows: &[u32],
-    inputs: Range<usize>,
-) {
+fn multiply_inputs<const FMA: bool>(values: &mut [f32], onto: Onto, group: Group<'_>) {
+    let Group { layer, first, samples, rows, inputs } = group;
     match &samples.sparse {
         Some(sparse) => {
             let blocks = inputs.start / sparse::BLOCK..inputs.end.div_ceil(sparse::BLOCK);
@@ -318,7 +311,8 @@ fn whole_pass<const FMA: bool>(mlp: &Mlp, first: &[f32], samples: &Samples, part
 fn begin_with_inputs<const FMA: bool>(mlp: &Mlp, first: &[f32], samples: &Samples, part: &mut Part<'_>) {
     let layer = &mlp.layers[0];
     part.begin(layer, std::iter::empty());
-    multiply_inputs::<FMA>(layer, first, samples, part.values[0], Onto::Sums, part.rows, 0..layer.inputs);
+    let group = Group { layer, first, samples, rows: part.rows, inputs: 0..layer.inputs };
+    multiply_inputs::<FMA>(part.values[0], Onto::Sums, group);
 }
 
 #[inline(always)]
@@ -403,15 +397,8 @@ fn forward_behind<const FMA: bool>(mlp: &Mlp, part: &mut Part<'_>) {
 }
 
 #[inline(always)]
-fn update<const FMA: bool>(
-    block: &mut Block<'_>,
-    gradient: &mut [f32],
-    samples: &Samples,
-    space: &Space,
-    next: &[u32],
-    gate: Gate<'_>,
-    rate: Option<Rate>,
-) {
+fn update<const FMA: bool>(block: &mut Block<'_>, gradient: &mut [f32], step: Step<'_>) {
+    let Step { samples, space, next, gate, rate } = step;
     let Block { layer, from, width, is_single, values, first, second, slopes, .. } = block;
     let (layer, from, width) = (*layer, *from, *width);
     let inputs = gradient.len() / width;

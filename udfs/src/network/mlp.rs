@@ -13,7 +13,8 @@ use crate::kernels::aligned::Aligned;
 use crate::kernels::gemm::{Onto, padded};
 use crate::network::adam::{Moving, Rate, adam};
 use crate::network::batch::{
-    Batch, Block, CHUNK, Masked, Space, backward_chunk, forward_chunk, multiply_group, pass_all, pass_chunk, update_block,
+    Batch, Block, CHUNK, Group, Masked, Space, Step, backward_chunk, forward_chunk, multiply_group, pass_all, pass_chunk,
+    update_block,
 };
 use crate::network::samples::{Inputs, Loss, Samples};
 use crate::network::sparse;
@@ -210,7 +211,7 @@ impl Mlp {
             }
             hands.each(&mut pieces, |_, (rows, product, group)| {
                 let inputs = self.layers[0].inputs_of(*group, block_of(samples));
-                multiply_group(&self.layers[0], first, samples, product, Onto::Zero, rows, inputs);
+                multiply_group(product, Onto::Zero, Group { layer: &self.layers[0], first, samples, rows, inputs });
             });
             hands.each(&mut parts, |at, part| {
                 part.begin(&self.layers[0], (0..groups).map(|group| &products[group * count + at][..]));
@@ -261,7 +262,7 @@ impl Mlp {
         }
         hands.each(&mut blocks, |_, block| {
             let gate = if block.layer == 0 { gate } else { Gate::default() };
-            update_block(block, samples, space, next, gate, rate);
+            update_block(block, Step { samples, space, next, gate, rate });
         });
         for (layer, total) in self.layers.iter_mut().zip(&space.totals) {
             layer.update_bias(total, rate);

@@ -12,22 +12,35 @@ pub(crate) struct Item {
 
 /// The sums that splits are judged by.
 pub(crate) trait Target: Sync {
-    /// How many numbers a bin's sums are.
-    fn width(&self) -> usize;
+    /// How many numbers a bin's sums are; two, unless there are classes: of values and of weights.
+    fn width(&self) -> usize {
+        2
+    }
 
-    fn add(&self, sums: &mut [i64], item: &Item);
+    #[inline]
+    fn add(&self, sums: &mut [i64], item: &Item) {
+        sums[0] += item.value;
+        sums[1] += item.weight;
+    }
 
     /// Whether a bin has rows.
-    fn is_empty(&self, sums: &[i64]) -> bool;
+    #[inline]
+    fn is_empty(&self, sums: &[i64]) -> bool {
+        sums[1] == 0
+    }
 
     /// The weight of rows.
-    fn weight(&self, sums: &[i64]) -> i64;
+    fn weight(&self, sums: &[i64]) -> i64 {
+        sums[1]
+    }
 
     /// What parting rows is worth; `None` if one side has too few.
     fn gain(&self, left: &[i64], right: &[i64], is_ordered: bool) -> Option<f64>;
 
     /// Numbers by which the levels of a text may be ordered before they are cut, given the sums of the node.
-    fn orders(&self, node: &[i64]) -> Vec<usize>;
+    fn orders(&self, _node: &[i64]) -> Vec<usize> {
+        vec![0]
+    }
 
     /// What levels are ordered by.
     fn place(&self, sums: &[i64], order: usize) -> f64;
@@ -43,25 +56,6 @@ pub(crate) struct Means {
 }
 
 impl Target for Means {
-    fn width(&self) -> usize {
-        2
-    }
-
-    #[inline]
-    fn add(&self, sums: &mut [i64], item: &Item) {
-        sums[0] += item.value;
-        sums[1] += item.weight;
-    }
-
-    #[inline]
-    fn is_empty(&self, sums: &[i64]) -> bool {
-        sums[1] == 0
-    }
-
-    fn weight(&self, sums: &[i64]) -> i64 {
-        sums[1]
-    }
-
     #[inline]
     fn gain(&self, left: &[i64], right: &[i64], _: bool) -> Option<f64> {
         if left[1] < self.leaf || right[1] < self.leaf {
@@ -70,10 +64,6 @@ impl Target for Means {
         let (low, high) = (left[1] as f64, right[1] as f64);
         let between = left[0] as f64 / low - right[0] as f64 / high;
         Some(low * high / (low + high) * between * between)
-    }
-
-    fn orders(&self, _: &[i64]) -> Vec<usize> {
-        vec![0]
     }
 
     fn place(&self, sums: &[i64], _: usize) -> f64 {
@@ -173,25 +163,6 @@ impl Gradients {
 }
 
 impl Target for Gradients {
-    fn width(&self) -> usize {
-        2
-    }
-
-    #[inline]
-    fn add(&self, sums: &mut [i64], item: &Item) {
-        sums[0] += item.value;
-        sums[1] += item.weight;
-    }
-
-    #[inline]
-    fn is_empty(&self, sums: &[i64]) -> bool {
-        sums[1] == 0
-    }
-
-    fn weight(&self, sums: &[i64]) -> i64 {
-        sums[1]
-    }
-
     #[inline]
     fn gain(&self, left: &[i64], right: &[i64], is_ordered: bool) -> Option<f64> {
         let ((low, low_weight), (high, high_weight)) = (self.real(left), self.real(right));
@@ -202,10 +173,6 @@ impl Target for Gradients {
         let (both, both_weight) = (low + high, low_weight + high_weight);
         let parted = low * low / (low_weight + l2) + high * high / (high_weight + l2);
         Some(0.5 * (parted - both * both / (both_weight + l2)))
-    }
-
-    fn orders(&self, _: &[i64]) -> Vec<usize> {
-        vec![0]
     }
 
     fn place(&self, sums: &[i64], _: usize) -> f64 {
