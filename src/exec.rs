@@ -224,8 +224,11 @@ impl Selection {
 
         let timer = select_time.timer();
         let question = self.call.question.clone();
-        let running = question.start(&self.progress, Some(memory as _), Lane::Long).map_err(|error| named(name, error))?;
         let (keys, builders): (Vec<_>, Vec<_>) = groups.into_iter().unzip();
+        // What moments would suffice for is solved in milliseconds, unless the rows themselves are many.
+        let is_short = question.reads == Reads::Moments && builders.iter().map(RowsBuilder::bytes).sum::<usize>() <= SHORT_BYTES;
+        let lane = if is_short { Lane::Short } else { Lane::Long };
+        let running = question.start(&self.progress, Some(memory as _), lane).map_err(|error| named(name, error))?;
         let plan = self.call.plan.clone();
         let answers = running.job(move |run| answer_groups(&question, builders, held_out, &plan, run)).await;
         let answers = answers.map_err(|error| named(name, error))?;
@@ -436,6 +439,8 @@ pub(crate) fn narrow(plan: &Arc<dyn ExecutionPlan>, columns: &[usize], config: &
     ProjectionPushdown::new().optimize(Arc::new(projection), config)
 }
 
+/// Rows of more than this are not gone through in milliseconds.
+const SHORT_BYTES: usize = 64 << 20;
 /// Bytes of a batch beyond which its rows are better read in smaller ones: a few of each partition are on their way at a time.
 const BATCH_BYTES: usize = 8 << 20;
 const BATCH_ROWS_MIN: usize = 256;

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::Fields;
@@ -77,6 +78,8 @@ impl Question {
                 active.set_step(name, done, total, note);
             }
         });
+        let begun = Instant::now();
+        run = run.with_clock(move || begun.elapsed().as_secs_f64()).until(self.common.time_limit);
         if let Some(budget) = budget {
             run = run.with_budget(budget);
         }

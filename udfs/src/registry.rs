@@ -9,8 +9,8 @@ use crate::reports::{
     datum_wise_curve::DatumWiseCurve, datum_wise_policy::DatumWisePolicy, evaluate::Evaluate, marginal_gains::MarginalGains,
 };
 use crate::selectors::{
-    datum_wise::DatumWise, neural_greedy_pursuit::NeuralGreedyPursuit, omp::Omp, sequential_attention::SequentialAttention,
-    sequential_lasso::SequentialLasso,
+    datum_wise::DatumWise, neural_greedy_pursuit::NeuralGreedyPursuit, omp::Omp, select_features::SelectFeatures,
+    sequential_attention::SequentialAttention, sequential_lasso::SequentialLasso,
 };
 
 /// Every selector that ships with Pursuit, in the order in which `selectors()` lists them.
@@ -28,6 +28,7 @@ pub fn selectors() -> Vec<Spec> {
         RandomForest::spec(),
         ExtraTrees::spec(),
         Boosting::spec(),
+        SelectFeatures::spec(),
     ]
 }
 

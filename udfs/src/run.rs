@@ -10,6 +10,8 @@ pub struct Run {
     cancelled: Arc<AtomicBool>,
     progress: Option<Arc<Report>>,
     budget: Option<Arc<dyn Budget>>,
+    clock: Option<Arc<Clock>>,
+    deadline: Option<f64>,
     seed: u64,
 }
 
@@ -62,6 +64,9 @@ impl fmt::Debug for Lease {
     }
 }
 
+/// Seconds since the run began.
+type Clock = dyn Fn() -> f64 + Send + Sync;
+
 /// Told how many steps are done, of how many, and a word on how it goes.
 type Report = dyn Fn(usize, usize, &str) + Send + Sync;
 
@@ -84,6 +89,32 @@ impl Run {
     pub fn with_progress(mut self, progress: impl Fn(usize, usize, &str) + Send + Sync + 'static) -> Self {
         self.progress = Some(Arc::new(progress));
         self
+    }
+
+    /// Tells the time, in seconds since the run began; without it no time passes.
+    pub fn with_clock(mut self, clock: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
+        self.clock = Some(Arc::new(clock));
+        self
+    }
+
+    /// The same run with another time at which it ends, in seconds after it began.
+    pub fn until(&self, deadline: Option<f64>) -> Self {
+        Self { deadline, ..self.clone() }
+    }
+
+    /// When the run ends, in seconds after it began, if it must.
+    pub fn deadline(&self) -> Option<f64> {
+        self.deadline
+    }
+
+    /// Seconds since the run began.
+    pub fn seconds(&self) -> f64 {
+        self.clock.as_ref().map_or(0.0, |clock| clock())
+    }
+
+    /// Whether the time is over.
+    pub fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| self.seconds() > deadline)
     }
 
     /// Memory is asked for here; without it there is no limit.
@@ -113,9 +144,17 @@ impl Run {
         Ok(())
     }
 
-    /// Cancellation alone, for the inside of a long step.
+    /// Cancellation and the time limit alone, for the inside of a long step.
     pub fn check(&self) -> Result<()> {
-        if self.cancelled.load(Ordering::Relaxed) { Err(Error::cancelled()) } else { Ok(()) }
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(Error::cancelled());
+        }
+        match self.deadline {
+            Some(deadline) if self.is_late() => {
+                Err(Error::limit(format!("the time_limit of {deadline} seconds is over; raise it, or ask for less")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The random stream for one purpose. Named, so that a new user of random numbers never shifts

@@ -66,7 +66,7 @@ pub fn judge_units(problem: &Problem, units: &[usize], training: &Training, run:
 }
 
 /// A judge trains as long as that many rounds of a selection.
-const ROUNDS: usize = 16;
+pub(crate) const ROUNDS: usize = 16;
 
 /// What a network on these columns of the design is worth on the rows held out.
 pub(crate) fn held_out(problem: &Problem, columns: Vec<usize>, split: &Split, training: &Training, run: &Run) -> Result<Verdict> {

@@ -75,6 +75,8 @@ options! {
         seed: usize = 0;
         /// Threads for the selection; 0: all.
         threads: usize = 0, Check::Between(0.0, 1024.0);
+        /// Seconds after which a selection ends: with an error, or, where one is made by trying several, with the best so far. NULL: none.
+        time_limit: Option<f64> = None, Check::Between(0.001, 1e6);
         /// Most memory for what is kept of the table.
         max_memory: Option<Bytes> = None;
         /// One pass that keeps second moments, or the rows themselves. 'auto': moments where they suffice, up to 1000 columns.
