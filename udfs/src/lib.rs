@@ -71,14 +71,16 @@ pub use error::{Error, Kind, Result, did_you_mean, name_list, shown};
 pub use judging::answer::answer;
 #[doc(hidden)]
 pub use judging::metric::Metric;
+pub use judging::resample::{HeldOut, Piece, Pieces};
 pub use kernels::tiles::Tiles;
 pub use reading::bins::{BINS_MAX, Binned, Bins, Codes};
 pub use reading::block::{Block, NO_LEVEL, Numbers};
 pub use reading::flags::Flags;
 pub use reading::groups::GroupedMoments;
 pub use reading::moments::{Gram, Moments};
+pub use reading::parts::{PartedMoments, Parting};
 pub use reading::plan::{Class, Feature, LabelKind, LeftOut, Plan};
-pub use reading::problem::{Labels, Problem, Unit};
+pub use reading::problem::{Labels, Parts, Problem, Unit};
 pub use reading::rows::{Coding, Origin, Rows, RowsBuilder};
 pub use reading::split::Split;
 pub use reading::table::{Data, DesignColumn, Label, Seen, Table};

@@ -3,4 +3,7 @@
 pub(crate) mod answer;
 pub(crate) mod folds;
 pub(crate) mod judge;
+pub(crate) mod least_squares;
 pub(crate) mod metric;
+pub(crate) mod resample;
+pub(crate) mod size;
