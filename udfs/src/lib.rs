@@ -65,8 +65,8 @@ mod trees;
 pub use contract::model::{Applied, Apply, Made, Model, ModelTable, Output};
 pub use contract::pass::Pass;
 pub use contract::ranking::{Choice, Ranking};
-pub use contract::report::{Kind as ColumnKind, Report, Values};
-pub use contract::selector::{Declared, KEY, Reads, Selector, Spec, Streaming, Work};
+pub use contract::report::{Kind as ColumnKind, Repeats, Report, Values};
+pub use contract::selector::{Declared, KEY, Reads, SELECTOR, Selector, Spec, Streaming, Work};
 pub use error::{Error, Kind, Result, did_you_mean, name_list, shown};
 pub use judging::answer::answer;
 #[doc(hidden)]
@@ -96,3 +96,4 @@ pub use settings::common::{Common, Nulls, Reading, Shown, Task};
 pub use settings::json::parse as parse_options;
 pub use settings::options;
 pub use settings::options::{Check, Count, OptionSpec, OptionType, Options, Settings, TableShape};
+pub use settings::repeated::Repeated;

@@ -15,7 +15,7 @@ pub fn answer(selector: &dyn Selector, problem: &Problem, run: &Run) -> Result<R
 }
 
 /// Asks once, about all rows.
-pub(super) fn once(selector: &dyn Selector, problem: &Problem, run: &Run) -> Result<Ranking> {
+pub(crate) fn once(selector: &dyn Selector, problem: &Problem, run: &Run) -> Result<Ranking> {
     run.check()?;
     let mut ranking = selector.select(problem, run)?;
     check(&ranking, problem)?;

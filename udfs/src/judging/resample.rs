@@ -12,7 +12,11 @@ use crate::{Error, Lease, Problem, Result, Rows, Run};
 pub struct Pieces<'a> {
     problem: &'a Problem,
     form: Form<'a>,
+    _memory: Lease,
 }
+
+/// What a row takes that is dealt out: its number, its place in a list of its class and in one of its side, and its bundle.
+const ROW_BYTES: usize = 64;
 
 enum Form<'a> {
     /// Rows, with a number that equal rows share.
@@ -37,6 +41,8 @@ pub enum HeldOut {
 
 impl<'a> Pieces<'a> {
     pub fn new(problem: &'a Problem, run: &Run) -> Result<Self> {
+        let rows = if problem.gram().is_some() { 0 } else { problem.rows().rows() };
+        let memory = run.reserve(rows * ROW_BYTES)?;
         let form = match (&problem.parts, problem.gram()) {
             (Some(parts), _) => Form::Parts(parts),
             (None, None) => Form::Rows(problem.rows(), alike(problem, problem.rows(), &deviations(problem.rows()), run)?),
@@ -44,7 +50,7 @@ impl<'a> Pieces<'a> {
                 return Err(Error::call("a gram has the moments of all rows and none of folds; give the table itself"));
             }
         };
-        Ok(Self { problem, form })
+        Ok(Self { problem, form, _memory: memory })
     }
 
     /// The pieces of each fold. Of rows every class is in every fold as far as it goes; parts were drawn without looking at the label.

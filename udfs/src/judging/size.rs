@@ -11,13 +11,17 @@ const SIZES_MAX: usize = 64;
 /// Means and standard errors over folds, for each number of features from 0 on.
 struct Curve(Vec<(f64, f64)>);
 
+/// How many features are looked at.
+pub(crate) fn most(problem: &Problem) -> usize {
+    problem.k.unwrap_or(problem.units.len().min(SIZES_MAX.max(problem.must_include.len())))
+}
+
 /// The ranking with `valid_score` and `valid_error` of every beginning; without `k` cut where these say.
 pub(super) fn in_folds(selector: &dyn Selector, problem: &Problem, folds: usize, run: &Run) -> Result<Ranking> {
     if problem.held_out.is_some() {
         return Err(Error::call("`folds` cannot be used beside a table of rows that judge; leave one of them out"));
     }
-    let most = problem.k.unwrap_or(problem.units.len().min(SIZES_MAX.max(problem.must_include.len())));
-    let asked = Problem { k: Some(most), folds: None, ..problem.clone() };
+    let asked = Problem { k: Some(most(problem)), folds: None, ..problem.clone() };
     let mut ranking = once(selector, &asked, run)?;
     if is_path(&ranking) {
         return Err(Error::call("`folds` judges a ranking, and this is a path; leave one of them out"));

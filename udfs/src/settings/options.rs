@@ -327,6 +327,24 @@ impl OptionType for Bytes {
     }
 }
 
+/// Options of another function: a map, or a JSON text.
+impl OptionType for Settings {
+    const KIND: &'static str = "options";
+    fn allowed() -> String {
+        "options such as MAP {'tolerance': 0.1}".into()
+    }
+    fn parse(value: &Value) -> Option<Self> {
+        match value {
+            Value::Object(settings) => Some(settings.clone()),
+            Value::String(text) => super::json::parse(text).ok(),
+            _ => None,
+        }
+    }
+    fn print(&self) -> String {
+        Value::Object(self.clone()).to_string()
+    }
+}
+
 /// `20`, and `20.0` because JSON and SQL arithmetic make such numbers.
 fn whole(value: &Value) -> Option<usize> {
     let float = || value.as_f64().filter(|x| *x >= 0.0 && x.fract() == 0.0 && *x < 1e15).map(|x| x as u64);
