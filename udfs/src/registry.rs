@@ -6,7 +6,8 @@ use crate::baselines::{
 };
 use crate::reports::datum_wise_classify::{DatumWiseClassify, DatumWiseSteps};
 use crate::reports::{
-    datum_wise_curve::DatumWiseCurve, datum_wise_policy::DatumWisePolicy, evaluate::Evaluate, marginal_gains::MarginalGains,
+    datum_wise_curve::DatumWiseCurve, datum_wise_policy::DatumWisePolicy, evaluate::Evaluate, knockoffs::Knockoffs,
+    marginal_gains::MarginalGains, selection_path::SelectionPath, stability_selection::StabilitySelection,
 };
 use crate::selectors::{
     datum_wise::DatumWise, neural_greedy_pursuit::NeuralGreedyPursuit, omp::Omp, select_features::SelectFeatures,
@@ -37,6 +38,9 @@ pub fn reports() -> Vec<Spec> {
     vec![
         Evaluate::spec(),
         MarginalGains::spec(),
+        SelectionPath::spec(),
+        StabilitySelection::spec(),
+        Knockoffs::spec(),
         DatumWiseClassify::spec(),
         DatumWiseSteps::spec(),
         DatumWisePolicy::spec(),

@@ -1,12 +1,21 @@
 //! Around every selector, ours and a plugin's: what it answers is checked and completed, so that the columns of an answer mean the same for all.
 
+use crate::judging::size;
 use crate::linear::products::Products;
 use crate::linear::pursuit::explain;
 use crate::{Error, Problem, Ranking, Result, Run, Selector};
 
 /// Asks a selector, and returns its ranking with `gain`, `train_score` and `coefficient` of every choice: those of least squares on the features up to it,
-/// unless the selector gave its own.
+/// unless the selector gave its own. With folds also `valid_score` and `valid_error`, and as many choices as these say.
 pub fn answer(selector: &dyn Selector, problem: &Problem, run: &Run) -> Result<Ranking> {
+    match problem.folds {
+        Some(folds) => size::in_folds(selector, problem, folds, run),
+        None => once(selector, problem, run),
+    }
+}
+
+/// Asks once, about all rows.
+pub(crate) fn once(selector: &dyn Selector, problem: &Problem, run: &Run) -> Result<Ranking> {
     run.check()?;
     let mut ranking = selector.select(problem, run)?;
     check(&ranking, problem)?;
@@ -17,7 +26,7 @@ pub fn answer(selector: &dyn Selector, problem: &Problem, run: &Run) -> Result<R
 }
 
 /// A ranking counts its choices; a path has several rows for a step, and a feature may occur in many.
-fn is_path(ranking: &Ranking) -> bool {
+pub(super) fn is_path(ranking: &Ranking) -> bool {
     ranking.choices.iter().enumerate().any(|(at, choice)| choice.rank != at + 1)
 }
 
@@ -33,6 +42,7 @@ fn check(ranking: &Ranking, problem: &Problem) -> Result<()> {
             ("gain", choice.gain),
             ("train_score", choice.train_score),
             ("valid_score", choice.valid_score),
+            ("valid_error", choice.valid_error),
             ("cost", choice.cost),
             ("coefficient", choice.coefficient),
         ];
@@ -54,7 +64,7 @@ fn check(ranking: &Ranking, problem: &Problem) -> Result<()> {
     }
 }
 
-fn complete(ranking: &mut Ranking, problem: &Problem, run: &Run) -> Result<()> {
+pub(super) fn complete(ranking: &mut Ranking, problem: &Problem, run: &Run) -> Result<()> {
     let order: Vec<(usize, f64)> = ranking.choices.iter().map(|choice| (choice.unit, choice.score)).collect();
     let products = Products::of_units(problem, |unit| order.iter().any(|(chosen, _)| *chosen == unit), run)?;
     let explained = explain(problem, &products, run, &order, Some(order.len()))?;

@@ -7,6 +7,7 @@ pub(crate) mod groups;
 pub(crate) mod intake;
 pub(crate) mod moments;
 pub(crate) mod order;
+pub(crate) mod parts;
 pub(crate) mod plan;
 pub(crate) mod problem;
 pub(crate) mod rows;

@@ -46,7 +46,7 @@ pub(crate) fn bytes_for(rows: usize) -> usize {
 }
 
 /// What stands for no value.
-const MISSING: u64 = 0x6d69_7373_696e_6721;
+pub(crate) const MISSING: u64 = 0x6d69_7373_696e_6721;
 
 fn number(x: f64) -> u64 {
     if crate::reading::block::is_value(x) { x.to_bits() } else { MISSING }
@@ -59,7 +59,7 @@ fn add(hash: &mut Hash, value: u64, seed: u64) {
 }
 
 /// Every bit of the result depends on every bit of the argument (the finish of SplitMix64).
-fn mix(mut z: u64) -> u64 {
+pub(crate) fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
