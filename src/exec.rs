@@ -234,7 +234,8 @@ impl Selection {
         let question = self.call.question.clone();
         let (keys, builders): (Vec<_>, Vec<_>) = groups.into_iter().unzip();
         // What moments would suffice for is solved in milliseconds, unless the rows themselves are many.
-        let is_short = question.reads == Reads::Moments && builders.iter().map(RowsBuilder::bytes).sum::<usize>() <= SHORT_BYTES;
+        let is_solved = question.spec.is_selector() && question.reads == Reads::Moments;
+        let is_short = is_solved && builders.iter().map(Gathered::bytes).sum::<usize>() <= SHORT_BYTES;
         let lane = if is_short { Lane::Short } else { Lane::Long };
         let running = question.start(&self.progress, Some(memory as _), lane).map_err(|error| named(name, error))?;
         let plan = self.call.plan.clone();

@@ -17,7 +17,7 @@ selector! {
     /// error less than the best number of them.
     ///
     /// `note` says who chose a feature. `valid_score` is the share of the loss that the features up to it save on the rows held out (of a number that is R²), the mean of the two judges, for the sizes that
-    /// were judged. It is a little optimistic, because the best of several was taken: `evaluate` with `selector => 'select_features'` is not.
+    /// were judged, and `valid_error` its standard error. It is a little optimistic, because the best of several was taken: `evaluate` with `selector => 'select_features'` is not.
     ///
     /// Cost: each selector once on at most 32,768 rows (three times on fewer than 3,000), and the best once on all.
     #[selector(
@@ -119,7 +119,7 @@ impl Selector for SelectFeatures {
         swap(&mut ranking, &swaps, problem);
         for (size, opinion) in curve {
             if let Some(choice) = size.checked_sub(1).and_then(|at| ranking.choices.get_mut(at)) {
-                choice.valid_score = Some(opinion.skill);
+                (choice.valid_score, choice.valid_error) = (Some(opinion.skill), Some(opinion.error));
             }
         }
         Ok(ranking)
