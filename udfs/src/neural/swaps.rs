@@ -1,16 +1,18 @@
 //! Swaps at the end of a selection. Features that say the same share the attention, so that all of them may lose to one that says less. A swap brings one of
-//! them in, if a network trained on the set alone predicts held-out rows better with it.
+//! them in, if models trained on the set alone predict held-out rows better with it.
 
 use rayon::prelude::*;
 
-use crate::judging::judge;
 use crate::network::mlp::Gate;
 use crate::network::samples::Samples;
 use crate::neural::workbench::Workbench;
-use crate::{Result, Split};
+use crate::predictors::panel;
+use crate::{Problem, Result, Split};
 
 /// Larger sets have room for features that say the same, and every one of their features would have to be judged.
 const SET_MAX: usize = 16;
+/// Of wider tables the judges' trees would take longer than the selection.
+const UNITS_MAX: usize = 1000;
 /// Fewest rows that can judge, and rows by which they do at most.
 const ROWS_MIN: usize = 100;
 const ROWS_MAX: usize = 1 << 15;
@@ -18,33 +20,38 @@ const ROWS_MAX: usize = 1 << 15;
 const TRIED: usize = 3;
 /// Share of the rows that judge.
 const JUDGES: f64 = 0.3;
-/// A swap must lower the loss by this share.
+/// A swap must save this share of the loss that there is without features.
 const WORTH: f64 = 0.002;
 
 /// Exchanges chosen candidates for others as long as that helps. What is missing shows in the bench's network after `steps` more steps on the kept ones.
 pub(crate) fn swap(bench: &mut Workbench<'_>, order: &mut Vec<(usize, f64)>, steps: usize) -> Result<()> {
     let size = order.len();
     let is_open = size < bench.candidates.len() && size > bench.forced.len();
-    if size > SET_MAX || !is_open || bench.split.train.len() < ROWS_MIN {
+    // With one feature out of one there is nothing that shows what is missing.
+    let is_small = (2..=SET_MAX).contains(&size) && bench.problem.units.len() <= UNITS_MAX;
+    if !is_small || !is_open || bench.split.train.len() < ROWS_MIN {
         return Ok(());
     }
     let split = judges(bench);
+    let kept = (split.train.len() + 2 * split.valid.len()) * (bench.rows.columns.len() + bench.rows.labels.len() + 2);
+    let _memory = bench.run.reserve(kept * size_of::<f64>())?;
+    let Some(piece) = bench.problem.on(&split.train, &split.valid) else { return Ok(()) };
     let sample = bench.trainer.samples.some(ROWS_MAX, &mut bench.run.random("swap rows", 0), bench.run)?;
     let mut left: Vec<usize> = Vec::new();
-    let mut best = loss(bench, &split, &chosen(order, None))?;
+    let mut best = loss(bench, &piece, &chosen(order, None))?;
     for _ in 0..size {
         let free: Vec<usize> = (0..size).filter(|at| !bench.forced.contains(&order[*at].0)).collect();
-        let without = free.par_iter().map(|at| loss(bench, &split, &chosen(order, Some(*at)))).collect::<Result<Vec<f64>>>()?;
+        let without = free.par_iter().map(|at| loss(bench, &piece, &chosen(order, Some(*at)))).collect::<Result<Vec<f64>>>()?;
         let Some(weakest) = least(&without) else { break };
         let weakest = free[weakest];
         let kept = chosen(order, Some(weakest));
         let missing = missing(bench, &kept, &sample, steps)?;
         let tried: Vec<usize> =
             missing.into_iter().filter(|at| *at != order[weakest].0 && !left.contains(at)).take(TRIED).collect();
-        let with = |candidate: &usize| loss(bench, &split, &[&kept[..], &[*candidate]].concat());
+        let with = |candidate: &usize| loss(bench, &piece, &[&kept[..], &[*candidate]].concat());
         let losses = tried.par_iter().map(with).collect::<Result<Vec<f64>>>()?;
         let Some(at) = least(&losses) else { break };
-        if losses[at] >= best * (1.0 - WORTH) {
+        if losses[at] >= best - WORTH {
             break;
         }
         best = losses[at];
@@ -77,10 +84,10 @@ fn judges(bench: &Workbench<'_>) -> Split {
     Split { train: thinned(split.train), valid: thinned(split.valid) }
 }
 
-/// The loss, on the rows that judge, of a network that sees only these candidates.
-fn loss(bench: &Workbench<'_>, split: &Split, chosen: &[usize]) -> Result<f64> {
-    let columns = bench.candidates.inputs_of(chosen).iter().map(|input| bench.candidates.columns[*input]).collect();
-    Ok(judge::held_out(bench.problem, columns, split, bench.training, bench.run)?.loss)
+/// The share of the loss that is left, on the rows that judge, to models that see only these candidates.
+fn loss(bench: &Workbench<'_>, piece: &Problem, chosen: &[usize]) -> Result<f64> {
+    let units: Vec<usize> = chosen.iter().map(|candidate| bench.candidates.units[*candidate]).collect();
+    Ok(1.0 - panel::judge(piece, &units, bench.run)?.skill)
 }
 
 /// The other candidates, by the gradient that their weights have in a network trained on the kept ones: the most missed first.
