@@ -43,6 +43,8 @@ pub(crate) struct HeldOut {
 
 /// Columns above which planning one expression for each costs more than keeping the rows.
 const MOMENTS_COLUMNS_MAX: usize = 1000;
+/// Columns of the arithmetic, with all levels of all texts, above which moments take more than a few hundred megabytes.
+const DESIGN_COLUMNS_MAX: usize = 6000;
 
 impl Call {
     pub(crate) fn new(spec: Arc<Spec>, input: &Input<'_>, label: &str, settings: Settings) -> Result<Self> {
@@ -94,6 +96,7 @@ impl Call {
             task: common.task,
             nulls: common.nulls,
             max_levels: common.max_levels,
+            levels: common.levels,
             max_classes: common.max_classes,
             bytes_max: common.max_memory.map_or(0, |Bytes(bytes)| bytes),
             left_out,
@@ -113,7 +116,9 @@ impl Call {
             (Reads::Pass(rows), _) => Reads::Pass(rows),
             (Reads::Rows, _) | (_, Reading::Rows) => Reads::Rows,
             (_, Reading::Moments) => Reads::Moments,
-            (_, Reading::Auto) if candidates.len() > MOMENTS_COLUMNS_MAX => Reads::Rows,
+            (_, Reading::Auto) if candidates.len() > MOMENTS_COLUMNS_MAX || plan.columns_max() > DESIGN_COLUMNS_MAX => {
+                Reads::Rows
+            }
             (_, Reading::Auto) => Reads::Moments,
         };
         let columns = [label_at].into_iter().chain(weights).chain(candidates).collect();

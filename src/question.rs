@@ -77,6 +77,8 @@ impl Question {
                 active.set_step(name, done, total, note);
             }
         });
+        let progress = Arc::clone(progress);
+        run = run.with_remarks(move |line| progress.remark(name, line));
         if let Some(budget) = budget {
             run = run.with_budget(budget);
         }

@@ -71,15 +71,18 @@ pub use error::{Error, Kind, Result, did_you_mean, name_list, shown};
 pub use judging::answer::answer;
 #[doc(hidden)]
 pub use judging::metric::Metric;
+pub use judging::notes::annotate;
 pub use kernels::tiles::Tiles;
 pub use reading::bins::{BINS_MAX, Binned, Bins, Codes};
 pub use reading::block::{Block, NO_LEVEL, Numbers};
+pub use reading::coding::{Coding, Origin};
 pub use reading::flags::Flags;
 pub use reading::groups::GroupedMoments;
+pub use reading::levels::TextSeen;
 pub use reading::moments::{Gram, Moments};
 pub use reading::plan::{Class, Feature, LabelKind, LeftOut, Plan};
 pub use reading::problem::{Labels, Problem, Unit};
-pub use reading::rows::{Coding, Origin, Rows, RowsBuilder};
+pub use reading::rows::{Rows, RowsBuilder};
 pub use reading::split::Split;
 pub use reading::table::{Data, DesignColumn, Label, Seen, Table};
 pub use registry::{reports, selectors};
@@ -90,7 +93,7 @@ pub use selectors::neural_greedy_pursuit::ssfn_on_other_rows;
 #[doc(hidden)]
 pub use serde;
 pub use serde_json::Value;
-pub use settings::common::{Common, Nulls, Reading, Shown, Task};
+pub use settings::common::{Common, Levels, Nulls, Reading, Shown, Task};
 pub use settings::json::parse as parse_options;
 pub use settings::options;
 pub use settings::options::{Check, Count, OptionSpec, OptionType, Options, Settings, TableShape};

@@ -18,12 +18,15 @@ pub struct Choice {
     /// Coefficient of a single-column unit, in the input's units.
     pub coefficient: Option<f64>,
     /// What happened to the unit at this step, where a selector returns a whole path.
+    pub reason: Option<String>,
+    /// What a person would remark on it; filled in around the selector.
     pub note: Option<String>,
 }
 
 impl Choice {
     pub fn new(rank: usize, unit: usize, score: f64) -> Self {
-        Self { rank, unit, score, gain: None, train_score: None, valid_score: None, cost: None, coefficient: None, note: None }
+        let (reason, note) = (None, None);
+        Self { rank, unit, score, gain: None, train_score: None, valid_score: None, cost: None, coefficient: None, reason, note }
     }
 }
 

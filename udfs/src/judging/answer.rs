@@ -1,17 +1,21 @@
 //! Around every selector, ours and a plugin's: what it answers is checked and completed, so that the columns of an answer mean the same for all.
 
+use crate::judging::notes::annotate;
 use crate::linear::products::Products;
 use crate::linear::pursuit::explain;
 use crate::{Error, Problem, Ranking, Result, Run, Selector};
 
 /// Asks a selector, and returns its ranking with `gain`, `train_score` and `coefficient` of every choice: those of least squares on the features up to it,
-/// unless the selector gave its own.
+/// unless the selector gave its own; and with notes.
 pub fn answer(selector: &dyn Selector, problem: &Problem, run: &Run) -> Result<Ranking> {
     run.check()?;
     let mut ranking = selector.select(problem, run)?;
     check(&ranking, problem)?;
     if !is_path(&ranking) && ranking.choices.iter().any(|choice| choice.train_score.is_none()) {
         complete(&mut ranking, problem, run)?;
+    }
+    if !is_path(&ranking) {
+        annotate(problem, &mut ranking, run)?;
     }
     Ok(ranking)
 }

@@ -4,3 +4,4 @@ pub(crate) mod answer;
 pub(crate) mod folds;
 pub(crate) mod judge;
 pub(crate) mod metric;
+pub(crate) mod notes;
