@@ -43,8 +43,8 @@ pub(crate) struct HeldOut {
 
 /// Columns above which planning one expression for each costs more than keeping the rows.
 const MOMENTS_COLUMNS_MAX: usize = 1000;
-/// Columns of the arithmetic, with all levels of all texts, above which moments take more than a few hundred megabytes.
-const DESIGN_COLUMNS_MAX: usize = 6000;
+/// Texts above which moments with all their levels would take more than a few hundred megabytes.
+const MOMENTS_TEXTS_MAX: usize = 100;
 
 impl Call {
     pub(crate) fn new(spec: Arc<Spec>, input: &Input<'_>, label: &str, settings: Settings) -> Result<Self> {
@@ -116,9 +116,7 @@ impl Call {
             (Reads::Pass(rows), _) => Reads::Pass(rows),
             (Reads::Rows, _) | (_, Reading::Rows) => Reads::Rows,
             (_, Reading::Moments) => Reads::Moments,
-            (_, Reading::Auto) if candidates.len() > MOMENTS_COLUMNS_MAX || plan.columns_max() > DESIGN_COLUMNS_MAX => {
-                Reads::Rows
-            }
+            (_, Reading::Auto) if candidates.len() > MOMENTS_COLUMNS_MAX || plan.texts() > MOMENTS_TEXTS_MAX => Reads::Rows,
             (_, Reading::Auto) => Reads::Moments,
         };
         let columns = [label_at].into_iter().chain(weights).chain(candidates).collect();

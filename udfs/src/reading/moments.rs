@@ -210,9 +210,13 @@ impl Moments {
             return Ok(());
         }
         let raise = if self.plan().bytes_max > 0 { "raise it, " } else { "" };
-        let lower = if self.plan().features.iter().any(|feature| feature.is_text) { "lower max_levels, " } else { "" };
+        let instead = if self.plan().texts() > 0 {
+            "lower max_levels, or exclude columns"
+        } else {
+            "exclude columns, or set reads => 'rows'"
+        };
         Err(Error::limit(format!(
-            "the second moments of {columns} columns need {bytes} bytes and {which} {most}; {raise}{lower}exclude columns, or set reads => 'rows'"
+            "the second moments of {columns} columns need {bytes} bytes and {which} {most}; {raise}{instead}"
         )))
     }
 
@@ -277,8 +281,8 @@ impl Moments {
     }
 }
 
-/// Most bytes of moments, unless the plan says otherwise.
-const BYTES_MAX: usize = 4 << 30;
+/// Most bytes of moments, unless the plan says otherwise: those of about 8,000 columns. Every partition has its own, and what is made of them takes as much again.
+const BYTES_MAX: usize = 512 << 20;
 
 impl Places {
     fn of(columns: &[Column], plan: &Plan, counts_classes: bool) -> Self {

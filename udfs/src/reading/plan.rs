@@ -62,10 +62,9 @@ impl Plan {
         self.label_kind != LabelKind::Class && self.task != Task::Classification
     }
 
-    /// The most columns that the features can have in the arithmetic.
-    pub fn columns_max(&self) -> usize {
-        let of = |feature: &Feature| if feature.is_text { self.max_levels.saturating_add(2) } else { 1 };
-        self.features.iter().map(of).fold(0, usize::saturating_add)
+    /// How many features are texts.
+    pub fn texts(&self) -> usize {
+        self.features.iter().filter(|feature| feature.is_text).count()
     }
 
     /// The most classes worth counting: beyond it an integer is a number, and anything else is an error.

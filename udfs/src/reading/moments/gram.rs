@@ -1,5 +1,5 @@
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::kernels::double::Double;
 use crate::reading::levels::{Distinct, Fate, SMALLEST, TextSeen, fate};
@@ -47,18 +47,23 @@ impl Moments {
 
     /// The moments centred, NULLs filled, levels and classes in order: ready for a selector.
     pub fn finish(&self) -> Gram {
-        if !self.places.is_text.contains(&true) {
-            return self.centred();
-        }
-        let mut settled = self.clone();
-        settled.settle();
-        settled.centred()
+        let (texts, others) = self.texts();
+        let mut gram = if others.iter().all(BTreeSet::is_empty) {
+            self.centred()
+        } else {
+            let mut joined = self.clone();
+            joined.join(&texts, &others);
+            joined.centred()
+        };
+        gram.seen.texts = texts;
+        gram
     }
 
-    /// Decides what becomes of the values of texts.
-    fn settle(&mut self) {
-        let total = |this: &Self, column: usize| this.totals.get(entry(0, column)).map_or(0.0, |total| total.value());
-        let mut others = vec![BTreeSet::new(); self.plan().features.len()];
+    /// Decides what becomes of the values of texts, and which columns of each have none of their own.
+    fn texts(&self) -> (BTreeMap<usize, TextSeen>, Vec<BTreeSet<usize>>) {
+        // Not from a sum of products of square roots: equal weights must be equal to the last bit.
+        let total = |column: &usize| self.totals.get(entry(*column, *column)).map_or(0.0, |total| total.value());
+        let (mut texts, mut others) = (BTreeMap::new(), vec![BTreeSet::new(); self.plan().features.len()]);
         for feature in (0..others.len()).filter(|feature| self.places.is_text[*feature]) {
             let columns: Vec<usize> = match self.hashed[feature] {
                 None => self.places.levels[feature].values().copied().collect(),
@@ -66,24 +71,24 @@ impl Moments {
             };
             let values = self.hashed[feature].as_ref().map_or(columns.len() as u64, Distinct::estimate);
             let known = self.seen.rows - self.seen.missing[feature];
-            let weights: Vec<f64> = columns.iter().map(|column| total(self, *column)).collect();
+            let weights: Vec<f64> = columns.iter().map(total).collect();
             let fate = fate(self.plan(), values, weights.iter().sum::<f64>().max(known as f64), &weights);
-            let kept: Vec<usize> = match &fate {
-                Fate::Apart | Fate::Hashed => columns.clone(),
+            let kept: BTreeSet<usize> = match &fate {
+                Fate::Apart | Fate::Hashed => columns.iter().copied().collect(),
                 Fate::Top(kept) => kept.iter().map(|at| columns[*at]).collect(),
-                Fate::LeftOut => Vec::new(),
+                Fate::LeftOut => BTreeSet::new(),
             };
             let is_left_out = fate == Fate::LeftOut;
             let (is_estimate, told_apart) = (values >= SMALLEST as u64 && self.hashed[feature].is_some(), kept.len() as u64);
-            self.seen.texts.insert(feature, TextSeen { values, is_estimate, known, told_apart, is_left_out });
+            texts.insert(feature, TextSeen { values, is_estimate, known, told_apart, is_left_out });
             others[feature].extend(columns.into_iter().filter(|column| !kept.contains(column)));
         }
-        if others.iter().all(BTreeSet::is_empty) {
-            return;
-        }
-        let places = std::mem::take(&mut self.places);
-        self.places.classes.clone_from(&places.classes);
-        let texts = self.seen.texts.clone();
+        (texts, others)
+    }
+
+    /// Adds up the columns of the others, and drops texts that are left out.
+    fn join(&mut self, texts: &BTreeMap<usize, TextSeen>, others: &[BTreeSet<usize>]) {
+        let places = self.places.clone();
         let is_out = |feature: &usize| texts.get(feature).is_some_and(|text| text.is_left_out);
         self.regroup(|column| match column {
             Column::Null(feature) | Column::Level(feature, _) | Column::Bucket(feature, _) if is_out(feature) => None,
