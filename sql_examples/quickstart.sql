@@ -9,15 +9,15 @@ FROM omp('sample.diabetes', 'label', 5);
 SELECT rank, feature, round(score, 4) AS score
 FROM sequential_lasso((SELECT * EXCLUDE (alcohol) FROM sample.wine), label => 'label', k => 4);
 
--- As many features as an information criterion asks for.
-SELECT rank, feature, round(score, 4) AS score
-FROM omp(sample.breast_cancer, label => label, k => 'auto')
+-- As few features as predict rows that were held out within a standard error of the best.
+SELECT rank, feature, round(score, 4) AS score, round(valid_score, 2) AS valid_score
+FROM omp(sample.breast_cancer, label => label, k => 'one_se', folds => 5)
 ORDER BY rank;
 
--- A network attends to what it needs; another one, which sees only the chosen features, is judged on rows that neither has seen.
-WITH known AS (SELECT * FROM sample.wine WHERE proline % 3 > 0), unknown AS (SELECT * FROM sample.wine WHERE proline % 3 = 0)
-SELECT split, metric, round(value, 2) AS value
-FROM evaluate(known, label => label, features => (SELECT feature FROM sequential_attention(known, label => label, k => 4)), test => unknown);
+-- How good a selection is: chosen, trained and judged anew in each of five folds, by rows that neither selection nor model has seen.
+SELECT metric, round(value, 2) AS value, round(standard_error, 2) AS standard_error
+FROM evaluate(sample.wine, label => label, selector => 'sequential_attention', k => 4, model => 'logistic', folds => 5)
+WHERE split = 'test' AND fold IS NULL;
 
 -- Every answer has the same columns, so that methods compare side by side.
 SELECT feature, max(rank) FILTER (WHERE method = 'omp') AS omp, max(rank) FILTER (WHERE method = 'correlation') AS correlation

@@ -2,15 +2,14 @@
 -- Expect pixels from the middle of the image.
 SELECT rank, feature FROM sequential_attention('sample.digits', 'label', 10);
 
--- Is that better than what linear methods choose? Another network, which sees ten pixels only, reads digits it has not seen.
+-- Is that better than what linear methods choose? Another network, which sees ten pixels only, reads digits that neither it nor the selection has seen.
 -- Expect attention to be ahead.
 SELECT 'sequential_attention' AS method, round(value, 2) AS accuracy
-FROM evaluate(sample.digits, label => label, seeds => 3,
-              features => (SELECT feature FROM sequential_attention('sample.digits', 'label', 10)))
+FROM evaluate(sample.digits, label => label, selector => 'sequential_attention', k => 10)
 WHERE split = 'test' AND metric = 'accuracy'
 UNION ALL
 SELECT 'correlation', round(value, 2)
-FROM evaluate(sample.digits, label => label, seeds => 3, features => (SELECT feature FROM correlation('sample.digits', 'label', 10)))
+FROM evaluate(sample.digits, label => label, selector => 'correlation', k => 10)
 WHERE split = 'test' AND metric = 'accuracy';
 
 -- Do attention and plain pursuit agree on what tells malignant from benign?

@@ -8,10 +8,12 @@ use datafusion::common::DFSchema;
 use datafusion::logical_expr::LogicalPlan;
 use pursuit_udfs::options::Bytes;
 use pursuit_udfs::{
-    Count, Error, Feature, LabelKind, LeftOut, Plan, Reading, Reads, Result, Settings, Spec, Task, did_you_mean, name_list, shown,
+    Count, Error, Feature, LabelKind, LeftOut, Parting, Plan, Reading, Reads, Result, Settings, Spec, Task, did_you_mean,
+    name_list, shown,
 };
 
 use crate::columns::{ColumnKind, kind};
+use crate::engine::Registry;
 use crate::gram::label_kind;
 use crate::question::Question;
 
@@ -27,6 +29,8 @@ pub(crate) struct Call {
     /// Positions in the input, in the order of the plan: label, weights if there are any, features.
     pub columns: Vec<usize>,
     pub reads: Reads,
+    /// The parts in which moments are gathered here, and not by plan nodes.
+    pub parting: Option<Parting>,
     /// A second table, to judge by.
     pub held_out: Option<HeldOut>,
     /// A relation whose column `feature` tells which features count. It is read when the call is executed.
@@ -48,7 +52,18 @@ const MOMENTS_TEXTS_MAX: usize = 100;
 
 impl Call {
     pub(crate) fn new(spec: Arc<Spec>, input: &Input<'_>, label: &str, settings: Settings) -> Result<Self> {
-        let mut question = Question::new(Arc::clone(&spec), &settings)?;
+        Self::of(spec, None, input, label, settings)
+    }
+
+    /// The same for a report that may repeat a selector of the registry.
+    pub(crate) fn of(
+        spec: Arc<Spec>,
+        registry: Option<&Registry>,
+        input: &Input<'_>,
+        label: &str,
+        settings: Settings,
+    ) -> Result<Self> {
+        let mut question = Question::of(Arc::clone(&spec), registry, &settings)?;
         let common = &question.common;
         input.has_unique_names()?;
         check_partitions(&question)?;
@@ -119,8 +134,9 @@ impl Call {
             (_, Reading::Auto) if candidates.len() > MOMENTS_COLUMNS_MAX || plan.texts() > MOMENTS_TEXTS_MAX => Reads::Rows,
             (_, Reading::Auto) => Reads::Moments,
         };
-        let columns = [label_at].into_iter().chain(weights).chain(candidates).collect();
-        Ok(Self { question, settings, plan, partitions, columns, reads, held_out: None, features: None })
+        let columns: Vec<usize> = [label_at].into_iter().chain(weights).chain(candidates).collect();
+        let parting = if reads == Reads::Moments { question.parting(columns.len())? } else { None };
+        Ok(Self { question, settings, plan, partitions, columns, reads, parting, held_out: None, features: None })
     }
 
     /// Adds the options that are relations.
@@ -139,7 +155,7 @@ impl Call {
                 return Err(Error::call("`features` cannot be a table with passes => 'one'; list them"));
             }
             self.features = Some(features);
-            self.reads = Reads::Rows;
+            (self.reads, self.parting) = (Reads::Rows, None);
         }
         Ok(self)
     }

@@ -150,8 +150,12 @@ impl Registry {
     }
 
     pub(crate) fn unknown(&self, function: &str, name: &str) -> DataFusionError {
+        named(function, self.no_selector(name))
+    }
+
+    pub(crate) fn no_selector(&self, name: &str) -> Error {
         let names: Vec<&str> = self.specs.iter().filter(|spec| spec.is_selector()).map(|spec| spec.name).collect();
         let (hint, name) = (did_you_mean(name, &names), shown(name));
-        named(function, Error::call(format!("no selector named `{name}`{hint} selectors are {}", names.join(", "))))
+        Error::call(format!("no selector named `{name}`{hint} selectors are {}", names.join(", ")))
     }
 }

@@ -26,13 +26,14 @@ use datafusion::physical_plan::{
 };
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use pursuit_udfs::{Count, Data, Lease, Plan, Reads, RowsBuilder, Run, Seen, Shown};
+use pursuit_udfs::{Count, Lease, Plan, Reads, RowsBuilder, Run, Seen, Shown};
 use rayon::prelude::*;
 use tokio::task::JoinError;
 
 use crate::call::Call;
 use crate::columns::Batch;
 use crate::error::named;
+use crate::gathered::Gathered;
 use crate::lanes::Lane;
 use crate::memory::Memory;
 use crate::operator::{Execution, Operator, OperatorExec};
@@ -40,8 +41,8 @@ use crate::panics;
 use crate::progress::{Active, Progress};
 use crate::question::Question;
 
-/// The rows of each group; without `partition_by` there is one, without a key.
-type Groups = BTreeMap<Option<OwnedRow>, RowsBuilder>;
+/// What is kept of each group; without `partition_by` there is one, without a key.
+type Groups = BTreeMap<Option<OwnedRow>, Gathered>;
 
 /// Collects its input's rows and runs a selector on them.
 ///
@@ -80,7 +81,7 @@ impl Select {
         let asked = match common.k {
             Count::Exactly(k) => k,
             Count::Default => 10.max(common.must_include.len()),
-            Count::Auto => 0,
+            Count::Auto | Count::OneSe => 0,
         };
         let is_first = self.call.question.is_prefix && common.rows == Shown::Chosen && !self.shows_fit;
         (is_first && wanted < asked).then_some(wanted)
@@ -132,10 +133,17 @@ impl Operator for Select {
 
     fn explain(&self, form: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, label, features) = (self.function(), &self.call.plan.label, self.call.plan.features.len());
-        let reads = if matches!(self.call.reads, Reads::Pass(_)) { "one pass" } else { "rows" };
+        let reads = match (self.call.reads, self.call.parting) {
+            (Reads::Pass(_), _) => "one pass",
+            (_, Some(_)) => "moments",
+            (_, None) => "rows",
+        };
         match form {
             DisplayFormatType::Default | DisplayFormatType::Verbose => {
                 write!(f, "selector={name}, label={label}, features={features}, reads={reads}")?;
+                if let Some(parting) = self.call.parting {
+                    write!(f, ", parts={}", parting.parts)?;
+                }
                 match (self.enough(), self.limit) {
                     (Some(steps), _) => write!(f, ", limit={steps}"),
                     (None, Some(rows)) => write!(f, ", fetch={rows}"),
@@ -224,8 +232,12 @@ impl Selection {
 
         let timer = select_time.timer();
         let question = self.call.question.clone();
-        let running = question.start(&self.progress, Some(memory as _), Lane::Long).map_err(|error| named(name, error))?;
         let (keys, builders): (Vec<_>, Vec<_>) = groups.into_iter().unzip();
+        // What moments would suffice for is solved in milliseconds, unless the rows themselves are many.
+        let is_solved = question.spec.is_selector() && question.reads == Reads::Moments;
+        let is_short = is_solved && builders.iter().map(Gathered::bytes).sum::<usize>() <= SHORT_BYTES;
+        let lane = if is_short { Lane::Short } else { Lane::Long };
+        let running = question.start(&self.progress, Some(memory as _), lane).map_err(|error| named(name, error))?;
         let plan = self.call.plan.clone();
         let answers = running.job(move |run| answer_groups(&question, builders, held_out, &plan, run)).await;
         let answers = answers.map_err(|error| named(name, error))?;
@@ -316,12 +328,24 @@ impl Selection {
             let (selection, memory, active, converter) =
                 (self.clone(), Arc::clone(memory), Arc::clone(active), converter.clone());
             reads.spawn(async move {
-                let mut groups = BTreeMap::new();
+                let (mut groups, mut asked): (Groups, usize) = (BTreeMap::new(), 0);
+                let keeps_rows = selection.call.parting.is_none();
                 while let Some(batch) = stream.next().await {
                     let batch = batch?;
-                    memory.grow(RowsBuilder::bytes_for(&selection.call.plan, batch.num_rows()))?;
+                    if keeps_rows {
+                        memory.grow(RowsBuilder::bytes_for(&selection.call.plan, batch.num_rows()))?;
+                    }
                     // Names that a batch brings are known when they are there; there are no more of them than it has.
-                    memory.grow(selection.push(&batch, converter.as_deref(), &mut groups)?)?;
+                    let names = selection.push(&batch, converter.as_deref(), &mut groups)?;
+                    if keeps_rows {
+                        memory.grow(names)?;
+                    }
+                    if !keeps_rows {
+                        // Moments grow with the columns that show themselves, a batch at a time.
+                        let bytes = groups.values().map(Gathered::bytes).sum::<usize>();
+                        memory.grow(bytes.saturating_sub(asked))?;
+                        asked = asked.max(bytes);
+                    }
                     active.add_rows(batch.num_rows());
                 }
                 Ok(groups)
@@ -331,7 +355,7 @@ impl Selection {
         while let Some(read) = reads.join_next().await {
             for (key, builder) in self.joined(read)? {
                 match groups.get_mut(&key) {
-                    Some(first) => first.append(builder),
+                    Some(first) => first.append(builder).map_err(|error| named(self.call.question.spec.name, error))?,
                     None => {
                         groups.insert(key, builder);
                     }
@@ -339,7 +363,7 @@ impl Selection {
             }
         }
         if groups.is_empty() && self.call.partitions.is_empty() {
-            groups.insert(None, RowsBuilder::new(self.call.plan.clone()));
+            groups.insert(None, Gathered::new(&self.call));
         }
         Ok(groups)
     }
@@ -360,7 +384,7 @@ impl Selection {
         let plan = &self.call.plan;
         let columns: Vec<ArrayRef> = self.call.columns.iter().map(|at| Arc::clone(batch.column(*at))).collect();
         let mut add = |key: Option<OwnedRow>, columns: &[ArrayRef]| -> Result<usize> {
-            let builder = groups.entry(key).or_insert_with(|| RowsBuilder::new(plan.clone()));
+            let builder = groups.entry(key).or_insert_with(|| Gathered::new(&self.call));
             let before = builder.name_bytes();
             let pushed = Batch::new(plan, columns)?
                 .hand_over(|rows, label, weights, features| builder.push(rows, label, weights, features));
@@ -398,30 +422,27 @@ impl Selection {
 /// one by one, when the others have given theirs back.
 fn answer_groups(
     question: &Question,
-    builders: Vec<RowsBuilder>,
-    held_out: Option<RowsBuilder>,
+    builders: Vec<Gathered>,
+    held_out: Option<Gathered>,
     plan: &Plan,
     run: &Run,
 ) -> pursuit_udfs::Result<Vec<Answered>> {
-    let answer = |builder: RowsBuilder, _lease: Lease| {
-        let (rows, held_out) = match &held_out {
-            Some(held_out) => builder.finish_with(held_out.clone()).map(|(rows, held_out)| (rows, Some(held_out)))?,
-            None => (builder.finish()?, None),
-        };
-        let seen = rows.seen.clone();
-        Ok(Answered { columns: question.columns(Data::Rows(rows), held_out, plan, run)?, seen })
+    let answer = |builder: Gathered, _lease: Lease| {
+        let read = builder.finish(held_out.as_ref())?;
+        let seen = read.data.seen().clone();
+        Ok(Answered { columns: question.columns(read, plan, run)?, seen })
     };
-    let finish_bytes = |builder: &RowsBuilder| {
+    let finish_bytes = |builder: &Gathered| {
         builder.finish_bytes() + held_out.as_ref().map_or(0, |held_out| held_out.bytes() + held_out.finish_bytes())
     };
-    let side_by_side = |builder: RowsBuilder| -> pursuit_udfs::Result<Result<Answered, RowsBuilder>> {
+    let side_by_side = |builder: Gathered| -> pursuit_udfs::Result<Result<Answered, Gathered>> {
         match run.reserve(finish_bytes(&builder)) {
             Ok(lease) => answer(builder, lease).map(Ok),
             Err(_) => Ok(Err(builder)),
         }
     };
     let answers: Vec<_> = builders.into_par_iter().with_max_len(1).map(side_by_side).collect::<pursuit_udfs::Result<_>>()?;
-    let one_by_one = |answered: Result<Answered, RowsBuilder>| {
+    let one_by_one = |answered: Result<Answered, Gathered>| {
         answered.or_else(|builder| {
             let lease = run.reserve(finish_bytes(&builder))?;
             answer(builder, lease)
@@ -441,6 +462,8 @@ pub(crate) fn narrow(plan: &Arc<dyn ExecutionPlan>, columns: &[usize], config: &
     ProjectionPushdown::new().optimize(Arc::new(projection), config)
 }
 
+/// Rows of more than this are not gone through in milliseconds.
+const SHORT_BYTES: usize = 64 << 20;
 /// Bytes of a batch beyond which its rows are better read in smaller ones: a few of each partition are on their way at a time.
 const BATCH_BYTES: usize = 8 << 20;
 const BATCH_ROWS_MIN: usize = 256;

@@ -21,6 +21,7 @@ use crate::error::named;
 use crate::expand::expand;
 use crate::option_table;
 use crate::progress::Progress;
+use crate::same_rows::has_seen;
 use crate::table::SelectTable;
 use crate::wait::wait;
 
@@ -100,11 +101,16 @@ impl TableFunctionImpl for SelectFunction {
             return apply::provider(&self.spec, &self.progress, tables, &label, settings);
         }
         let input = Input { schema: plan.schema(), table: table.as_deref() };
-        let call = Call::new(Arc::clone(&self.spec), &input, &label, settings).map_err(|error| named(name, error))?;
-        let call = call.with_relations(held_out, features).map_err(|error| named(name, error))?;
+        let call = Call::of(Arc::clone(&self.spec), Some(&self.registry), &input, &label, settings);
+        let call = call.map_err(|error| named(name, error))?;
+        let saw = held_out.is_none() && features.as_ref().is_some_and(|features| has_seen(features, &plan));
+        let mut call = call.with_relations(held_out, features).map_err(|error| named(name, error))?;
+        call.question.caution = saw.then(|| OPTIMISTIC.to_string());
         Ok(match call.reads {
-            Reads::Moments => Arc::new(ViewTable::new(expand(plan, &call, &self.registry, &self.progress)?, None)),
-            Reads::Rows | Reads::Pass(_) => {
+            Reads::Moments if call.parting.is_none() => {
+                Arc::new(ViewTable::new(expand(plan, &call, &self.registry, &self.progress)?, None))
+            }
+            _ => {
                 // The plan is out of sight inside the operator, where nobody would ever fill the parameter in.
                 let plans = [Some(&plan), call.held_out.as_ref().map(|held_out| &held_out.plan), call.features.as_ref()];
                 if let Some(parameter) = first_parameter(plans.into_iter().flatten())? {
@@ -116,6 +122,9 @@ impl TableFunctionImpl for SelectFunction {
         })
     }
 }
+
+/// Said where features were chosen with a look at all rows.
+const OPTIMISTIC: &str = "optimistic: the features were chosen with a look at the rows that judge them; name the selector as `selector`, or give other rows as `test`";
 
 /// Options that can be tables: those of a shape that a table has, features, the second table of those that take one, and a model's.
 pub(crate) fn takes_relation(spec: &Spec, option: &str) -> bool {

@@ -52,6 +52,12 @@ impl Memory {
         self.peak.set_max(self.reservation.size());
         granted.map_err(|why| {
             let question = &self.call.question;
+            if let Some(parting) = self.call.parting {
+                let (parts, columns) = (parting.parts, self.call.columns.len());
+                return Error::limit(format!(
+                    "the second moments of {columns} columns in {parts} parts do not fit into memory; exclude columns, or raise the limit ({why})"
+                ));
+            }
             let instead = match question.reads {
                 Reads::Moments => ", or set reads => 'moments'",
                 Reads::Pass(_) => ", or lower shuffle_buffer",

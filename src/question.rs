@@ -1,12 +1,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::Fields;
 use pursuit_udfs::{
-    Budget, Common, Data, Error, Options, Plan, Problem, Reads, Report, Result, Rows, Run, Selector, Settings, Spec, Work,
+    Budget, Common, Error, Options, Parting, Plan, Problem, Reads, Report, Result, Run, Selector, Settings, Spec, Work,
 };
 
+use crate::engine::Registry;
+use crate::gathered::Read;
 use crate::lanes::{Lane, Threads};
 use crate::progress::{Active, Progress};
 use crate::{answer, panics};
@@ -24,11 +27,20 @@ pub(crate) struct Question {
     pub is_prefix: bool,
     /// The selector's own options.
     own: Settings,
+    /// The selector that a report repeats, with its own options.
+    repeated: Option<(Arc<Spec>, Settings)>,
+    /// What whoever asks should be told about the question.
+    pub caution: Option<String>,
 }
 
 impl Question {
     /// Parts the common options from the selector's own, and checks both.
     pub(crate) fn new(spec: Arc<Spec>, settings: &Settings) -> Result<Self> {
+        Self::of(spec, None, settings)
+    }
+
+    /// The same for a report that may repeat a selector of the registry.
+    pub(crate) fn of(spec: Arc<Spec>, registry: Option<&Registry>, settings: &Settings) -> Result<Self> {
         let mut common = Common::default();
         let mut own = Settings::new();
         for (name, value) in settings {
@@ -39,28 +51,55 @@ impl Question {
                 own.insert(name.clone(), value.clone());
             }
         }
+        common.check()?;
         let work = (spec.build)(&own)?;
-        if let Some((option, need)) = own.keys().find_map(|option| Some((option, work.unused(option)?))) {
+        // Selectors take whatever all of them take; a report may have no use for it.
+        let given = if let Work::Report(_) = work { settings } else { &own };
+        if let Some((option, need)) = given.keys().find_map(|option| Some((option, work.unused(option)?))) {
             return Err(Error::call(format!("`{option}` needs {need}; add that, or leave `{option}` out")));
         }
+        let repeated = match &work {
+            Work::Report(report) => repeated(report.as_ref(), registry)?,
+            Work::Select(_) | Work::Apply(_) => None,
+        };
         let (reads, fields, is_prefix) = match work {
             Work::Select(selector) => (selector.reads(), answer::FIELDS.clone(), selector.is_prefix()),
-            Work::Report(report) => (Reads::Rows, answer::fields(&report.columns()), false),
+            Work::Report(report) => {
+                let selector = repeated.as_ref().map(|(spec, own)| spec.selector(own)).transpose()?;
+                (report.reads(selector.as_deref()), answer::fields(&report.columns()), false)
+            }
             // What is asked of the table is the model; src/apply.rs has rows decided by it.
             Work::Apply(apply) => (Reads::Rows, answer::fields(&apply.fit().columns()), false),
         };
-        Ok(Self { spec, common, reads, fields, is_prefix, own })
+        if common.folds.is_some() && matches!(reads, Reads::Pass(_)) {
+            return Err(Error::call("`folds` needs rows that are kept; leave it out with passes => 'one'"));
+        }
+        Ok(Self { spec, common, reads, fields, is_prefix, own, repeated, caution: None })
     }
 
     /// Adds the groups that the selector's own options make of the columns.
     pub(crate) fn group(&mut self, features: &[String]) -> Result<()> {
-        let Work::Select(selector) = (self.spec.build)(&self.own)? else { return Ok(()) };
+        let selector = match (&self.repeated, (self.spec.build)(&self.own)?) {
+            (_, Work::Select(selector)) => selector,
+            (Some((spec, own)), _) => spec.selector(own)?,
+            _ => return Ok(()),
+        };
         let groups = selector.groups(features)?;
         if !groups.is_empty() && !self.common.groups.is_empty() {
             return Err(Error::call("`groups` cannot be given beside an option that groups the columns itself; leave one out"));
         }
         self.common.groups.extend(groups);
         Ok(())
+    }
+
+    /// The parts in which moments of so many columns are gathered: for folds, and for what repeats selections.
+    pub(crate) fn parting(&self, columns: usize) -> Result<Option<Parting>> {
+        let seed = self.common.seed as u64;
+        Ok(match (self.spec.build)(&self.own)? {
+            Work::Report(report) => Some(report.parting(self.common.folds, columns, seed)),
+            Work::Select(_) => self.common.folds.map(|folds| Parting::for_folds(folds, columns, seed)),
+            Work::Apply(_) => None,
+        })
     }
 
     /// Begins a run of this question, on threads of a lane unless the call has a number of its own.
@@ -79,6 +118,8 @@ impl Question {
         });
         let progress = Arc::clone(progress);
         run = run.with_remarks(move |line| progress.remark(name, line));
+        let begun = Instant::now();
+        run = run.with_clock(move || begun.elapsed().as_secs_f64()).until(self.common.time_limit);
         if let Some(budget) = budget {
             run = run.with_budget(budget);
         }
@@ -86,22 +127,23 @@ impl Question {
     }
 
     /// The answer from data that has been read, as columns.
-    pub(crate) fn columns(&self, data: Data, held_out: Option<Rows>, plan: &Plan, run: &Run) -> Result<Vec<ArrayRef>> {
+    pub(crate) fn columns(&self, read: Read, plan: &Plan, run: &Run) -> Result<Vec<ArrayRef>> {
         let work = (self.spec.build)(&self.own)?;
         let report: &dyn Report = match &work {
             Work::Report(report) => report.as_ref(),
             Work::Apply(apply) => apply.fit(),
-            Work::Select(_) => return Ok(answer::columns(&self.ranking(data, held_out, plan, run)?, self.spec.name)),
+            Work::Select(_) => return Ok(answer::columns(&self.ranking(read, plan, run)?, self.spec.name)),
         };
-        let problem = Problem::new(data, plan, &self.common, self.spec.labels)?.with_held_out(held_out);
-        Ok(report.report(&problem, run)?.into_iter().map(answer::column).collect())
+        let problem = self.problem(read, plan)?;
+        let selector = self.repeated.as_ref().map(|(spec, own)| spec.selector(own)).transpose()?;
+        Ok(report.report_on(selector.as_deref(), &problem, run)?.into_iter().map(answer::column).collect())
     }
 
     /// The answer of a selector, row by row. With `partition_by` a group that data cannot answer for says why, and the others still have
     /// answers.
-    pub(crate) fn ranking(&self, data: Data, held_out: Option<Rows>, plan: &Plan, run: &Run) -> Result<Vec<answer::Row>> {
+    pub(crate) fn ranking(&self, read: Read, plan: &Plan, run: &Run) -> Result<Vec<answer::Row>> {
         let ranking = || -> Result<_> {
-            let problem = Problem::new(data, plan, &self.common, self.spec.labels)?.with_held_out(held_out);
+            let problem = self.problem(read, plan)?;
             let ranking = pursuit_udfs::answer(&*self.selector()?, &problem, run)?;
             Ok(answer::rows(&problem, &ranking, &self.common, plan))
         };
@@ -110,6 +152,13 @@ impl Question {
             let is_group = is_about_data && !self.common.partition_by.is_empty();
             if is_group { Ok(vec![answer::refused(error.to_string())]) } else { Err(error) }
         })
+    }
+
+    fn problem(&self, read: Read, plan: &Plan) -> Result<Problem> {
+        let labels = self.repeated.as_ref().map_or(self.spec.labels, |(spec, _)| spec.labels);
+        let problem = Problem::new(read.data, plan, &self.common, labels)?;
+        let problem = problem.with_held_out(read.held_out).with_parts(read.parts);
+        Ok(Problem { caution: self.caution.clone(), ..problem })
     }
 
     pub(crate) fn selector(&self) -> Result<Arc<dyn Selector>> {
@@ -140,6 +189,22 @@ impl Running {
     pub(crate) fn run(&self) -> Run {
         self.run.clone()
     }
+}
+
+/// The selector that a report repeats, and its options, which are checked.
+fn repeated(report: &dyn Report, registry: Option<&Registry>) -> Result<Option<(Arc<Spec>, Settings)>> {
+    let (Some(repeats), Some(registry)) = (report.repeats(), registry) else { return Ok(None) };
+    let spec = registry.find(&repeats.selector).filter(|spec| spec.is_selector());
+    let spec = spec.ok_or_else(|| registry.no_selector(&repeats.selector))?;
+    let within = |error: Error| Error::call(format!("`selector_options`: {error}"));
+    let work = (spec.build)(&repeats.options).map_err(within)?;
+    if let Some((option, need)) = repeats.options.keys().find_map(|option| Some((option, work.unused(option)?))) {
+        return Err(within(Error::call(format!("`{option}` needs {need}; add that, or leave `{option}` out"))));
+    }
+    if matches!(spec.selector(&repeats.options)?.reads(), Reads::Pass(_)) {
+        return Err(within(Error::call("a selection in one pass cannot be repeated; leave passes => 'one' out")));
+    }
+    Ok(Some((spec, repeats.options)))
 }
 
 /// An unknown name is reported before its value is looked at.

@@ -19,6 +19,7 @@ use rayon::prelude::*;
 use crate::answer;
 use crate::engine::Registry;
 use crate::error::named;
+use crate::gathered::Read;
 use crate::gram::any_arguments;
 use crate::lanes::Lane;
 use crate::progress::Progress;
@@ -70,7 +71,7 @@ impl SelectFrom {
                         Ok(moments) => moments,
                         Err(no_gram) => return Ok(Err(no_gram)),
                     };
-                    question.ranking(Data::Gram(moments.finish()), None, moments.plan(), run).map(Ok)
+                    question.ranking(Read::of(Data::Gram(moments.finish())), moments.plan(), run).map(Ok)
                 };
                 piece.into_par_iter().map(answer).collect::<Result<Result<Vec<_>, Error>, Error>>()
             };
@@ -167,6 +168,9 @@ fn question(spec: Arc<Spec>, options: &str) -> Result<Question> {
     let settings = parse_options(options).map_err(|error| named(name, error))?;
     if let Some(option) = SETTLED.iter().find(|option| settings.contains_key(**option)) {
         return plan_err!("{name}: `{option}` was settled when the gram was made; leave it out, or make another gram");
+    }
+    if settings.contains_key("folds") {
+        return plan_err!("{name}: `folds` needs rows that are read in parts; write {name}(table, label => column, folds => 5)");
     }
     let question = Question::new(spec, &settings).map_err(|error| named(name, error))?;
     if question.reads != Reads::Moments {

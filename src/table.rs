@@ -1,5 +1,7 @@
 //! The rows path, logically: a table whose scan is the selection.
 
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -16,7 +18,7 @@ use datafusion::physical_expr::expressions::Column as PhysicalColumn;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::scalar::ScalarValue;
-use pursuit_udfs::Reads;
+use pursuit_udfs::{Reads, Value};
 
 use crate::call::Call;
 use crate::exec::{Select, SelectExec};
@@ -34,8 +36,23 @@ impl SelectTable {
     pub(crate) fn new(input: LogicalPlan, call: Call, progress: Arc<Progress>) -> Self {
         let partitions = call.partitions.iter().map(|at| Arc::clone(&input.schema().fields()[*at]));
         let fields: Vec<FieldRef> = partitions.chain(call.question.fields.iter().cloned()).collect();
-        Self { input, call, schema: Arc::new(Schema::new(fields)), progress }
+        let identity = HashMap::from([("pursuit.call".to_string(), identity(&input, &call))]);
+        Self { schema: Arc::new(Schema::new_with_metadata(fields, identity)), input, call, progress }
     }
+
+    /// The table that is selected from.
+    pub(crate) fn input(&self) -> &LogicalPlan {
+        &self.input
+    }
+}
+
+/// What tells a call from others. DataFusion takes two scans for one if their names and schemas are equal, and two subqueries of one query would share an
+/// answer.
+fn identity(input: &LogicalPlan, call: &Call) -> String {
+    let mut hasher = DefaultHasher::new();
+    (input, &call.plan.label, Value::Object(call.settings.clone()).to_string()).hash(&mut hasher);
+    (call.held_out.as_ref().map(|held_out| &held_out.plan), &call.features).hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
 }
 
 #[async_trait]

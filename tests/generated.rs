@@ -15,7 +15,7 @@ use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::datasource::MemTable;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use pursuit_udfs::{OptionSpec, Random, Run, Spec, reports, selectors};
+use pursuit_udfs::{OptionSpec, Random, Run, SELECTOR, Spec, reports, selectors};
 
 use crate::session::session_with;
 
@@ -153,6 +153,9 @@ fn fitting(random: &mut Random, option: &OptionSpec) -> String {
         "list of whole numbers" => format!("[{}]", number.round().max(1.0)),
         "number" => format!("{number:.4}"),
         "list of numbers" => format!("[{number:.4}]"),
+        "text" if option.name == SELECTOR => {
+            pick(random, &["omp", "'correlation'", "'lasso'", "'extra_trees'", "'datum_wise'"]).to_string()
+        }
         "text" if !words.is_empty() => format!("'{}'", pick(random, &words)),
         "list of text" if !words.is_empty() => format!("['{}']", pick(random, &words)),
         "text" => pick(random, &["w", "a", "'b'"]).to_string(),
@@ -162,7 +165,8 @@ fn fitting(random: &mut Random, option: &OptionSpec) -> String {
         kind if kind.starts_with("map of lists") => pick(random, &["MAP {'g': ['a', 'b']}", "{'g': ['c']}"]).to_string(),
         kind if kind.starts_with("map of numbers") => pick(random, &["MAP {'a': 0.5}", "{'b': 0, 'c': 2}"]).to_string(),
         kind if kind.starts_with("list of pairs") => pick(random, &["[['a', 'b']]", "MAP {'a': ['c']}"]).to_string(),
-        _ => pick(random, &["2", "'auto'", "1", "3"]).to_string(),
+        "options" => pick(random, &["MAP {'tolerance': 0.1}", "'{}'", "'{\"trees\": 3}'"]).to_string(),
+        _ => pick(random, &["2", "'auto'", "1", "3", "'one_se'"]).to_string(),
     }
 }
 

@@ -6,11 +6,12 @@ use crate::baselines::{
 };
 use crate::reports::datum_wise_classify::{DatumWiseClassify, DatumWiseSteps};
 use crate::reports::{
-    datum_wise_curve::DatumWiseCurve, datum_wise_policy::DatumWisePolicy, evaluate::Evaluate, marginal_gains::MarginalGains,
+    datum_wise_curve::DatumWiseCurve, datum_wise_policy::DatumWisePolicy, evaluate::Evaluate, knockoffs::Knockoffs,
+    marginal_gains::MarginalGains, selection_path::SelectionPath, stability_selection::StabilitySelection,
 };
 use crate::selectors::{
-    datum_wise::DatumWise, neural_greedy_pursuit::NeuralGreedyPursuit, omp::Omp, sequential_attention::SequentialAttention,
-    sequential_lasso::SequentialLasso,
+    datum_wise::DatumWise, neural_greedy_pursuit::NeuralGreedyPursuit, omp::Omp, select_features::SelectFeatures,
+    sequential_attention::SequentialAttention, sequential_lasso::SequentialLasso,
 };
 
 /// Every selector that ships with Pursuit, in the order in which `selectors()` lists them.
@@ -28,6 +29,7 @@ pub fn selectors() -> Vec<Spec> {
         RandomForest::spec(),
         ExtraTrees::spec(),
         Boosting::spec(),
+        SelectFeatures::spec(),
     ]
 }
 
@@ -36,6 +38,9 @@ pub fn reports() -> Vec<Spec> {
     vec![
         Evaluate::spec(),
         MarginalGains::spec(),
+        SelectionPath::spec(),
+        StabilitySelection::spec(),
+        Knockoffs::spec(),
         DatumWiseClassify::spec(),
         DatumWiseSteps::spec(),
         DatumWisePolicy::spec(),

@@ -11,6 +11,8 @@ pub struct Run {
     progress: Option<Arc<Report>>,
     remarks: Option<Arc<dyn Fn(&str) + Send + Sync>>,
     budget: Option<Arc<dyn Budget>>,
+    clock: Option<Arc<Clock>>,
+    deadline: Option<f64>,
     seed: u64,
 }
 
@@ -63,6 +65,9 @@ impl fmt::Debug for Lease {
     }
 }
 
+/// Seconds since the run began.
+type Clock = dyn Fn() -> f64 + Send + Sync;
+
 /// Told how many steps are done, of how many, and a word on how it goes.
 type Report = dyn Fn(usize, usize, &str) + Send + Sync;
 
@@ -99,6 +104,32 @@ impl Run {
         }
     }
 
+    /// Tells the time, in seconds since the run began; without it no time passes.
+    pub fn with_clock(mut self, clock: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
+        self.clock = Some(Arc::new(clock));
+        self
+    }
+
+    /// The same run with another time at which it ends, in seconds after it began.
+    pub fn until(&self, deadline: Option<f64>) -> Self {
+        Self { deadline, ..self.clone() }
+    }
+
+    /// When the run ends, in seconds after it began, if it must.
+    pub fn deadline(&self) -> Option<f64> {
+        self.deadline
+    }
+
+    /// Seconds since the run began.
+    pub fn seconds(&self) -> f64 {
+        self.clock.as_ref().map_or(0.0, |clock| clock())
+    }
+
+    /// Whether the time is over.
+    pub fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| self.seconds() > deadline)
+    }
+
     /// Memory is asked for here; without it there is no limit.
     pub fn with_budget(mut self, budget: Arc<dyn Budget>) -> Self {
         self.budget = Some(budget);
@@ -126,9 +157,17 @@ impl Run {
         Ok(())
     }
 
-    /// Cancellation alone, for the inside of a long step.
+    /// Cancellation and the time limit alone, for the inside of a long step.
     pub fn check(&self) -> Result<()> {
-        if self.cancelled.load(Ordering::Relaxed) { Err(Error::cancelled()) } else { Ok(()) }
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(Error::cancelled());
+        }
+        match self.deadline {
+            Some(deadline) if self.is_late() => {
+                Err(Error::limit(format!("the time_limit of {deadline} seconds is over; raise it, or ask for less")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The random stream for one purpose. Named, so that a new user of random numbers never shifts

@@ -9,7 +9,9 @@ use crate::reading::block::{Block, NO_LEVEL, Numbers};
 use crate::reading::plan::{Feature, LabelKind, Plan};
 use crate::reading::table::Data;
 use crate::settings::common::{Common, Task};
-use crate::{Error, Labels, Moments, Problem, Ranking, Result, Rows, RowsBuilder, Run, Selector, options};
+use crate::{
+    Error, Labels, Moments, PartedMoments, Parting, Parts, Problem, Ranking, Result, Rows, RowsBuilder, Run, Selector, options,
+};
 
 pub use checks::Meter;
 pub use contract::check_selector;
@@ -88,7 +90,7 @@ impl Table {
     }
 
     /// Feeds rows `range` to `receive` as blocks.
-    fn feed<T>(
+    pub(crate) fn feed<T>(
         &self,
         label: &[f64],
         range: std::ops::Range<usize>,
@@ -160,6 +162,12 @@ impl Table {
     }
 
     pub fn try_problem(&self, label: &[f64], from_rows: bool) -> Result<Problem> {
+        if let (Some(folds), false) = (self.common.folds, from_rows) {
+            let mut parted = PartedMoments::new(self.plan(), Parting::for_folds(folds, self.columns.len(), 1));
+            self.feed(label, 0..label.len(), |rows, label, weights, features| parted.update(rows, label, weights, features))?;
+            let (whole, parts) = parted.finish()?;
+            return Ok(self.ask(Data::Gram(whole.finish()), Labels::Any)?.with_parts(Some(Parts { whole, parts })));
+        }
         if !from_rows {
             return self.ask(Data::Gram(self.moments(label, 0..label.len())?.finish()), Labels::Any);
         }
@@ -212,6 +220,11 @@ impl Table {
     /// The table with its columns in another order.
     pub fn permuted(&self, order: &[usize]) -> Self {
         Self { columns: order.iter().map(|at| self.columns[*at].clone()).collect(), ..self.clone() }
+    }
+
+    pub fn folds(mut self, folds: usize) -> Self {
+        self.common.folds = Some(folds);
+        self
     }
 
     pub fn k(mut self, k: usize) -> Self {

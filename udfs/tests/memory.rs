@@ -86,7 +86,13 @@ impl Case {
         MOST.store(before, Ordering::SeqCst);
         let result = match &work {
             Work::Select(selector) => answer(&**selector, problem, &run).map(drop),
-            Work::Report(report) => report.report(problem, &run).map(drop),
+            Work::Report(report) => {
+                let repeated = report.repeats().map(|repeats| {
+                    let spec = selectors().into_iter().find(|spec| spec.name == repeats.selector).expect("one of ours");
+                    spec.selector(&repeats.options).expect("its defaults are fine")
+                });
+                report.report_on(repeated.as_deref(), problem, &run).map(drop)
+            }
             Work::Apply(apply) => apply.fit().report(problem, &run).map(drop),
         };
         let taken = MOST.load(Ordering::SeqCst) - before;

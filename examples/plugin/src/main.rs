@@ -64,6 +64,23 @@ mod tests {
         assert!(message.contains("nearest_mean: the table given as `model` must have a mean of every feature"), "{message}");
     }
 
+    /// Folds and resamples are around every selector.
+    #[tokio::test]
+    async fn a_selector_of_ones_own_is_repeated_as_ours_are() {
+        let ctx = session().unwrap();
+        let judged = "spread(sample.diabetes, label => label, k => 3, folds => 4) WHERE valid_score < 1 AND valid_error > 0";
+        assert_eq!(rows(&ctx, &format!("SELECT * FROM {judged}")).await, 3);
+        for selector in ["spread", "correlation_ratio"] {
+            let evaluate = format!(
+                "evaluate(sample.diabetes, label => label, model => 'linear', selector => '{selector}', k => 2, folds => 3)"
+            );
+            assert_eq!(rows(&ctx, &format!("SELECT * FROM {evaluate} WHERE fold = 3 AND split = 'test'")).await, 3);
+            let halves =
+                format!("stability_selection(sample.diabetes, label => label, selector => '{selector}', k => 1, resamples => 6)");
+            assert_ne!(rows(&ctx, &format!("SELECT * FROM {halves}")).await, 0);
+        }
+    }
+
     /// Wider than what moments are kept of.
     #[tokio::test]
     async fn more_than_a_thousand_columns_are_ranked() {

@@ -13,6 +13,8 @@ pub struct Choice {
     pub train_score: Option<f64>,
     /// The same quality on rows that were held out, where a selector validates.
     pub valid_score: Option<f64>,
+    /// Its standard error, where it is a mean over folds.
+    pub valid_error: Option<f64>,
     /// What acquiring the unit costs, where a selector knows.
     pub cost: Option<f64>,
     /// Coefficient of a single-column unit, in the input's units.
@@ -25,8 +27,19 @@ pub struct Choice {
 
 impl Choice {
     pub fn new(rank: usize, unit: usize, score: f64) -> Self {
-        let (reason, note) = (None, None);
-        Self { rank, unit, score, gain: None, train_score: None, valid_score: None, cost: None, coefficient: None, reason, note }
+        Self {
+            rank,
+            unit,
+            score,
+            gain: None,
+            train_score: None,
+            valid_score: None,
+            valid_error: None,
+            cost: None,
+            coefficient: None,
+            reason: None,
+            note: None,
+        }
     }
 }
 

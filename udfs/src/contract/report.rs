@@ -1,4 +1,7 @@
-use crate::{Problem, Result, Run};
+use crate::contract::selector::{Reads, Selector};
+use crate::settings::options::Settings;
+use crate::settings::repeated::Repeated;
+use crate::{Parting, Problem, Result, Run};
 
 /// A function on tables that answers with columns of its own rather than with a ranking.
 pub trait Report: Send + Sync {
@@ -8,10 +11,44 @@ pub trait Report: Send + Sync {
     /// Their values, in the same order.
     fn report(&self, problem: &Problem, run: &Run) -> Result<Vec<Values>>;
 
+    /// The selector that it repeats, if it does.
+    fn repeats(&self) -> Option<Repeats> {
+        None
+    }
+
+    /// What it must be given, with the selector that it repeats.
+    fn reads(&self, _selector: Option<&dyn Selector>) -> Reads {
+        Reads::Rows
+    }
+
+    /// In which parts moments are gathered, where moments are what it is given.
+    fn parting(&self, folds: Option<usize>, columns: usize, seed: u64) -> Parting {
+        Parting::for_folds(folds.unwrap_or(1), columns, seed)
+    }
+
+    /// The values of the answer, with the selector that it repeats.
+    fn report_on(&self, _selector: Option<&dyn Selector>, problem: &Problem, run: &Run) -> Result<Vec<Values>> {
+        self.report(problem, run)
+    }
+
     /// What an option needs to mean anything, if with the other options as they are it means nothing: `related or image`. Such an option is
     /// refused when it is given.
     fn unused(&self, _option: &str) -> Option<&'static str> {
         None
+    }
+}
+
+/// A selector by its name, and its own options.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Repeats {
+    pub selector: String,
+    pub options: Settings,
+}
+
+impl Repeated {
+    /// What was asked for.
+    pub fn repeats(&self) -> Repeats {
+        Repeats { selector: self.selector.clone(), options: self.selector_options.clone() }
     }
 }
 

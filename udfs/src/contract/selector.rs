@@ -119,7 +119,13 @@ impl Spec {
             let given = format!("A table that {} made, to decide by instead of learning.", model.made_by);
             [option(KEY, "list of text", "[]", key), option(model.option, "table", "NULL", given)]
         });
-        let common = Common::specs().into_iter().filter(|option| self.is_selector() || !FOR_RANKINGS.contains(&option.name));
+        // Who repeats a selector takes what is asked of it.
+        let repeats = own.iter().any(|option| option.name == SELECTOR);
+        let is_meant = |option: &OptionSpec| {
+            let of_rankings = FOR_RANKINGS.contains(&option.name);
+            self.is_selector() || !of_rankings || (repeats && option.name != "rows")
+        };
+        let common = Common::specs().into_iter().filter(is_meant);
         model.chain(own).chain(table).chain(common).collect()
     }
 
@@ -138,7 +144,10 @@ impl Spec {
 pub const KEY: &str = "key";
 
 /// Common options that only mean something where features are ranked.
-const FOR_RANKINGS: [&str; 4] = ["k", "must_include", "rows", "reads"];
+const FOR_RANKINGS: [&str; 5] = ["k", "folds", "must_include", "rows", "reads"];
+
+/// The option of every function that repeats a selector: its name.
+pub const SELECTOR: &str = "selector";
 
 /// What a selector must be given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,27 +1,37 @@
 //! Around every selector, ours and a plugin's: what it answers is checked and completed, so that the columns of an answer mean the same for all.
 
 use crate::judging::notes::annotate;
+use crate::judging::size;
 use crate::linear::products::Products;
 use crate::linear::pursuit::explain;
 use crate::{Error, Problem, Ranking, Result, Run, Selector};
 
 /// Asks a selector, and returns its ranking with `gain`, `train_score` and `coefficient` of every choice: those of least squares on the features up to it,
-/// unless the selector gave its own; and with notes.
+/// unless the selector gave its own. With folds also `valid_score` and `valid_error`, and as many choices as these say. Notes are added to all.
 pub fn answer(selector: &dyn Selector, problem: &Problem, run: &Run) -> Result<Ranking> {
-    run.check()?;
-    let mut ranking = selector.select(problem, run)?;
-    check(&ranking, problem)?;
-    if !is_path(&ranking) && ranking.choices.iter().any(|choice| choice.train_score.is_none()) {
-        complete(&mut ranking, problem, run)?;
-    }
+    let mut ranking = match problem.folds {
+        Some(folds) => size::in_folds(selector, problem, folds, run)?,
+        None => once(selector, problem, run)?,
+    };
     if !is_path(&ranking) {
         annotate(problem, &mut ranking, run)?;
     }
     Ok(ranking)
 }
 
+/// Asks once, about all rows.
+pub(crate) fn once(selector: &dyn Selector, problem: &Problem, run: &Run) -> Result<Ranking> {
+    run.check()?;
+    let mut ranking = selector.select(problem, run)?;
+    check(&ranking, problem)?;
+    if !is_path(&ranking) && ranking.choices.iter().any(|choice| choice.train_score.is_none()) {
+        complete(&mut ranking, problem, run)?;
+    }
+    Ok(ranking)
+}
+
 /// A ranking counts its choices; a path has several rows for a step, and a feature may occur in many.
-fn is_path(ranking: &Ranking) -> bool {
+pub(super) fn is_path(ranking: &Ranking) -> bool {
     ranking.choices.iter().enumerate().any(|(at, choice)| choice.rank != at + 1)
 }
 
@@ -37,6 +47,7 @@ fn check(ranking: &Ranking, problem: &Problem) -> Result<()> {
             ("gain", choice.gain),
             ("train_score", choice.train_score),
             ("valid_score", choice.valid_score),
+            ("valid_error", choice.valid_error),
             ("cost", choice.cost),
             ("coefficient", choice.coefficient),
         ];
@@ -58,7 +69,7 @@ fn check(ranking: &Ranking, problem: &Problem) -> Result<()> {
     }
 }
 
-fn complete(ranking: &mut Ranking, problem: &Problem, run: &Run) -> Result<()> {
+pub(super) fn complete(ranking: &mut Ranking, problem: &Problem, run: &Run) -> Result<()> {
     let order: Vec<(usize, f64)> = ranking.choices.iter().map(|choice| (choice.unit, choice.score)).collect();
     let products = Products::of_units(problem, |unit| order.iter().any(|(chosen, _)| *chosen == unit), run)?;
     let explained = explain(problem, &products, run, &order, Some(order.len()))?;

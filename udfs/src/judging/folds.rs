@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::judging::metric::Criterion;
+use crate::reading::order::mix;
 use crate::reading::split::parts;
 use crate::{Error, Label, Lease, Problem, Result, Rows, Run};
 
@@ -53,7 +54,7 @@ impl Folds {
         let rows = problem.rows();
         run.check()?;
         let deviations = deviations(rows);
-        let parts = segments(rows, &alike(problem, rows, &deviations, run)?, holding)?;
+        let parts = segments(rows, &alike(problem, rows, &deviations, run)?, holding, "inner_folds")?;
         let order: Vec<usize> = parts.concat();
         let mut start = 0;
         let segments: Vec<Range<usize>> = parts
@@ -171,7 +172,7 @@ fn factors(deviations: &[f64], standardize: bool) -> Vec<f64> {
 }
 
 /// Standard deviations of the design's columns.
-fn deviations(rows: &Rows) -> Vec<f64> {
+pub(super) fn deviations(rows: &Rows) -> Vec<f64> {
     let weight = rows.weight();
     let square = |(row, value): (usize, &f64)| rows.weights.get(row).copied().unwrap_or(1.0) * value * value;
     rows.columns.iter().map(|column| (column.iter().enumerate().map(square).sum::<f64>() / weight).sqrt()).collect()
@@ -179,7 +180,7 @@ fn deviations(rows: &Rows) -> Vec<f64> {
 
 /// A number for each row that equal rows share and that says nothing else: it decides on which side a row is. So a row twice is on one side,
 /// as a row of weight 2 is, and neither the order of the rows nor that of the columns matters.
-fn alike(problem: &Problem, rows: &Rows, deviations: &[f64], run: &Run) -> Result<Vec<u64>> {
+pub(super) fn alike(problem: &Problem, rows: &Rows, deviations: &[f64], run: &Run) -> Result<Vec<u64>> {
     let mut keys: Vec<u64> = rows.targets.iter().map(|target| mix(target.to_bits())).collect();
     for unit in &problem.units {
         run.check()?;
@@ -195,15 +196,8 @@ fn alike(problem: &Problem, rows: &Rows, deviations: &[f64], run: &Run) -> Resul
     Ok(keys.into_iter().map(|key| mix(key ^ seed)).collect())
 }
 
-/// The finisher of SplitMix64.
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-/// The rows of each segment, of every class alike; of a share, the first segment is to learn from.
-fn segments(rows: &Rows, keys: &[u64], holding: Holding) -> Result<Vec<Vec<usize>>> {
+/// The rows of each segment, of every class alike; of a share, the first segment is to learn from. A mistake is that of an option.
+pub(super) fn segments(rows: &Rows, keys: &[u64], holding: Holding, option: &str) -> Result<Vec<Vec<usize>>> {
     let weight = |row: usize| rows.weights.get(row).copied().unwrap_or(1.0);
     let mut bundles: Vec<Vec<Vec<usize>>> = Vec::new();
     for mut members in parts(rows).into_iter().filter(|members| !members.is_empty()) {
@@ -216,7 +210,7 @@ fn segments(rows: &Rows, keys: &[u64], holding: Holding) -> Result<Vec<Vec<usize
         Holding::Share(_) => 2,
         Holding::Folds(folds) if folds > different => {
             return Err(Error::data(format!(
-                "`folds` must be at most {different}, because there are only {different} different rows; got {folds}"
+                "`{option}` must be at most {different}, because there are only {different} different rows; got {folds}"
             )));
         }
         Holding::Folds(folds) => folds,
@@ -303,6 +297,6 @@ mod tests {
     fn more_folds_than_rows_is_refused() {
         let problem = Table::random(4, 1, 1).problem_of_rows(&[1.0, 2.0, 3.0, 4.0]);
         let error = Folds::new(&problem, Holding::Folds(5), Criterion::Auto, &Run::new(0)).unwrap_err();
-        assert_eq!(error.to_string(), "`folds` must be at most 4, because there are only 4 different rows; got 5");
+        assert_eq!(error.to_string(), "`inner_folds` must be at most 4, because there are only 4 different rows; got 5");
     }
 }

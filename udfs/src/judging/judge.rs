@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::judging::measures::{self, Predicted};
 use crate::network::mlp::Gate;
 use crate::network::samples::{Inputs, Loss, Samples};
 use crate::network::training::{Trainer, Training};
@@ -14,9 +15,13 @@ pub struct Verdict {
     pub loss: f64,
     /// The standard error of the loss.
     pub loss_error: f64,
-    /// For classes accuracy, log_loss and auc; for numbers r2, rmse and mae. None where the rows cannot tell: r2 of a label that does not vary in
-    /// them, auc of one class.
+    /// For classes accuracy, log_loss, auc, balanced_accuracy, f1 and calibration_error; for numbers r2, rmse and mae. None where the rows cannot tell: r2
+    /// of a label that does not vary in them, auc of one class.
     pub metrics: Vec<(&'static str, Option<f64>)>,
+    /// Standard errors of those whose rows tell them: accuracy, and auc of two classes.
+    pub errors: Vec<(&'static str, f64)>,
+    /// For classes the rows of each, by the class that was predicted, one class after the other.
+    pub confusion: Vec<f64>,
 }
 
 impl Verdict {
@@ -47,7 +52,7 @@ pub(crate) fn fit(
         trainer.step(Gate::default(), cooled * training.learning_rate)?;
     }
     let verdict = |(samples, rows): &Part<'_>| {
-        let _memory = run.reserve(rows.len() * (4 * inputs.loss.outputs() + 3 * size_of::<f64>()))?;
+        let _memory = run.reserve(rows.len() * (4 * inputs.loss.outputs() + 8 * size_of::<f64>()))?;
         Ok(judge(inputs, &trainer.mlp.outputs(samples, rows, run)?, (samples, rows)))
     };
     test.iter().map(verdict).collect()
@@ -66,7 +71,7 @@ pub fn judge_units(problem: &Problem, units: &[usize], training: &Training, run:
 }
 
 /// A judge trains as long as that many rounds of a selection.
-const ROUNDS: usize = 16;
+pub(crate) const ROUNDS: usize = 16;
 
 /// What a network on these columns of the design is worth on the rows held out.
 pub(crate) fn held_out(problem: &Problem, columns: Vec<usize>, split: &Split, training: &Training, run: &Run) -> Result<Verdict> {
@@ -92,6 +97,7 @@ pub(crate) fn judge(inputs: &Inputs, outputs: &[f32], (samples, asked): (&Sample
     let losses: Vec<f64> = (0..rows).map(|row| loss_of(inputs.loss, output(row), f64::from(target(row)))).collect();
     let loss = mean(&|row| losses[row]);
     let spread = mean(&|row| (losses[row] - loss).powi(2));
+    let (mut errors, mut confusion) = (Vec::new(), Vec::new());
     let metrics = match inputs.loss {
         Loss::Squared => {
             let miss = |row: usize| f64::from(outputs[row]) - f64::from(target(row));
@@ -103,18 +109,34 @@ pub(crate) fn judge(inputs: &Inputs, outputs: &[f32], (samples, asked): (&Sample
             vec![("r2", r2), ("rmse", Some(unit * loss.sqrt())), ("mae", Some(unit * mean(&|row| miss(row).abs())))]
         }
         _ => {
-            let right = |row: usize| {
-                let class = match inputs.loss {
-                    Loss::Softmax(_) => first_largest(output(row)),
-                    _ => usize::from(outputs[row] > 0.0),
-                };
-                f64::from(class == target(row) as usize)
+            let class = |row: usize| match inputs.loss {
+                Loss::Softmax(_) => first_largest(output(row)),
+                _ => usize::from(outputs[row] > 0.0),
             };
-            let area = auc(inputs.loss, outputs, &target, &weight, rows);
-            vec![("accuracy", Some(mean(&right))), ("log_loss", Some(loss)), ("auc", area)]
+            let predicted: Vec<usize> = (0..rows).map(class).collect();
+            let actual: Vec<usize> = (0..rows).map(|row| target(row) as usize).collect();
+            let weights: Vec<f64> = (0..rows).map(weight).collect();
+            let is_right = |row: usize| predicted[row] == actual[row];
+            let classes = count.max(2);
+            confusion = Predicted { actual: &actual, predicted: &predicted, weights: &weights, classes }.confusion();
+            let area = auc(inputs.loss, outputs, &target, &weights);
+            let accuracy = mean(&|row| f64::from(is_right(row)));
+            errors.push(("accuracy", (accuracy * (1.0 - accuracy) / rows.max(1) as f64).sqrt()));
+            errors.extend(area.and_then(|(_, error)| error).map(|error| ("auc", error)));
+            // The probability of the class that was predicted: its loss, if it were the label.
+            let confidences: Vec<f64> =
+                (0..rows).map(|row| (-loss_of(inputs.loss, output(row), predicted[row] as f64)).exp()).collect();
+            vec![
+                ("accuracy", Some(accuracy)),
+                ("log_loss", Some(loss)),
+                ("auc", area.map(|(area, _)| area)),
+                ("balanced_accuracy", measures::balanced_accuracy(&confusion, classes)),
+                ("f1", measures::f1(&confusion, classes)),
+                ("calibration_error", Some(measures::calibration_error(&confidences, is_right, &weights))),
+            ]
         }
     };
-    Verdict { loss, loss_error: (spread / rows.max(1) as f64).sqrt(), metrics }
+    Verdict { loss, loss_error: (spread / rows.max(1) as f64).sqrt(), metrics, errors, confusion }
 }
 
 fn loss_of(loss: Loss, mut output: impl Iterator<Item = f64> + Clone, target: f64) -> f64 {
@@ -136,11 +158,12 @@ fn first_largest(values: impl Iterator<Item = f64>) -> usize {
     values.enumerate().fold((0, f64::NEG_INFINITY), |best, (at, x)| if x > best.1 { (at, x) } else { best }).0
 }
 
-/// Area under the curve of true against false positives. With many classes, the mean over each against all others. None if all rows are of one class.
-fn auc(loss: Loss, outputs: &[f32], target: &impl Fn(usize) -> f32, weight: &impl Fn(usize) -> f64, rows: usize) -> Option<f64> {
+/// Area under the curve of true against false positives, and of two classes its standard error. With many classes, the mean over each against all others.
+/// None if all rows are of one class.
+fn auc(loss: Loss, outputs: &[f32], target: &impl Fn(usize) -> f32, weights: &[f64]) -> Option<(f64, Option<f64>)> {
     let Loss::Softmax(classes) = loss else {
         let scores: Vec<f64> = outputs.iter().map(|x| f64::from(*x)).collect();
-        return auc_of(&scores, |row| target(row) > 0.5, weight);
+        return measures::auc(&scores, |row| target(row) > 0.5, weights).map(|(area, error)| (area, Some(error)));
     };
     let odds = |row: usize, class: usize| {
         let row = &outputs[row * classes..(row + 1) * classes];
@@ -149,26 +172,11 @@ fn auc(loss: Loss, outputs: &[f32], target: &impl Fn(usize) -> f32, weight: &imp
         f64::from(row[class]) - largest - others.map(|x| (x - largest).exp()).sum::<f64>().ln()
     };
     let of_class = |class: usize| {
-        let scores: Vec<f64> = (0..rows).map(|row| odds(row, class)).collect();
-        auc_of(&scores, |row| target(row) as usize == class, weight)
+        let scores: Vec<f64> = (0..weights.len()).map(|row| odds(row, class)).collect();
+        Some(measures::auc(&scores, |row| target(row) as usize == class, weights)?.0)
     };
     let areas: Vec<f64> = (0..classes).filter_map(of_class).collect();
-    (!areas.is_empty()).then(|| areas.iter().sum::<f64>() / areas.len() as f64)
-}
-
-/// Of two classes; `None` when there is only one. Equal scores count half.
-fn auc_of(scores: &[f64], is_positive: impl Fn(usize) -> bool, weight: &impl Fn(usize) -> f64) -> Option<f64> {
-    let mut order: Vec<usize> = (0..scores.len()).collect();
-    order.sort_by(|a, b| scores[*a].total_cmp(&scores[*b]));
-    let (mut negatives, mut positives, mut area) = (0.0, 0.0, 0.0);
-    for tied in order.chunk_by(|a, b| scores[*a] == scores[*b]) {
-        let of = |positive: bool| tied.iter().filter(|row| is_positive(**row) == positive).map(|row| weight(*row)).sum::<f64>();
-        let (up, down) = (of(true), of(false));
-        area += up * (negatives + 0.5 * down);
-        positives += up;
-        negatives += down;
-    }
-    (positives > 0.0 && negatives > 0.0).then(|| area / (positives * negatives))
+    (!areas.is_empty()).then(|| (areas.iter().sum::<f64>() / areas.len() as f64, None))
 }
 
 #[cfg(test)]

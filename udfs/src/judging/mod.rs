@@ -3,5 +3,10 @@
 pub(crate) mod answer;
 pub(crate) mod folds;
 pub(crate) mod judge;
+pub(crate) mod knockoffs;
+pub(crate) mod least_squares;
+mod measures;
 pub(crate) mod metric;
 pub(crate) mod notes;
+pub(crate) mod resample;
+pub(crate) mod size;

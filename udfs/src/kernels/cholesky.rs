@@ -31,6 +31,11 @@ impl Cholesky {
         is_independent
     }
 
+    /// Its rows, of which the i-th has i + 1 elements.
+    pub fn into_rows(self) -> Vec<Vec<f64>> {
+        self.rows
+    }
+
     /// Solves for one right-hand side, in place.
     pub fn solve(&self, x: &mut [f64]) {
         let n = self.rows.len();

@@ -214,6 +214,15 @@ impl Products {
         }
     }
 
+    /// Coefficients of columns for the unit-length label, as coefficients of the design's columns for the label as it is.
+    pub(crate) fn in_design(&self, columns: &[usize], coefficients: &[f64]) -> Vec<(usize, f64)> {
+        let of = |(column, coefficient): (&usize, &f64)| {
+            let factor = coefficient * self.label_length;
+            self.combinations[*column].iter().map(move |(design, part)| (*design, part * factor)).collect::<Vec<_>>()
+        };
+        columns.iter().zip(coefficients).flat_map(of).collect()
+    }
+
     /// A coefficient of column `j` for the unit-length label, as a coefficient of the input's column, for a unit
     /// that has only one.
     pub fn in_input_units(&self, j: usize, coefficient: f64) -> f64 {

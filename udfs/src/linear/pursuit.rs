@@ -182,9 +182,18 @@ impl<'a> Pursuit<'a> {
     /// Least-squares coefficients of the columns taken in, for a label of one column, when other columns have the
     /// coefficients `others`: R β = z − R_others β_others, from below.
     pub fn coefficients(&self, others: &[(usize, f64)]) -> Vec<f64> {
+        self.solved(|row, z| z[0] - others.iter().map(|(j, beta)| row[*j] * beta).sum::<f64>())
+    }
+
+    /// Least-squares coefficients of the columns taken in, for each column of the label.
+    pub fn all_coefficients(&self) -> Vec<Vec<f64>> {
+        (0..self.products.labels).map(|q| self.solved(|_, z| z[q])).collect()
+    }
+
+    /// R β = z, from below.
+    fn solved(&self, z: impl Fn(&Vec<f64>, &Vec<f64>) -> f64) -> Vec<f64> {
         let k = self.columns.len();
-        let left = |(row, z): (&Vec<f64>, &Vec<f64>)| z[0] - others.iter().map(|(j, beta)| row[*j] * beta).sum::<f64>();
-        let mut beta: Vec<f64> = self.factor.iter().zip(&self.projections).map(left).collect();
+        let mut beta: Vec<f64> = self.factor.iter().zip(&self.projections).map(|(row, projection)| z(row, projection)).collect();
         for s in (0..k).rev() {
             for t in s + 1..k {
                 beta[s] -= self.factor[s][self.columns[t]] * beta[t];

@@ -37,6 +37,17 @@ impl Rate {
     }
 }
 
+/// One step of Adam with one second moment for all values, so that a value moves by its share of the gradient. Adam moves every value by about the same.
+#[inline(always)]
+pub(crate) fn adam_in_common(values: &mut [f32], gradient: &[f32], first: &mut [f32], second: &mut f32, energy: f32, rate: Rate) {
+    *second = BETA2 * *second + (1.0 - BETA2) * energy;
+    let size = rate.size / (second.sqrt() + EPSILON);
+    for ((value, g), m) in values.iter_mut().zip(gradient).zip(first) {
+        *m = BETA1 * *m + (1.0 - BETA1) * g;
+        *value -= size * *m;
+    }
+}
+
 /// One step of Adam.
 #[inline(always)]
 pub(crate) fn adam(values: &mut [f32], gradient: &[f32], first: &mut [f32], second: &mut [f32], rate: Rate) {

@@ -3,4 +3,5 @@
 pub(crate) mod candidates;
 pub(crate) mod group_penalty;
 pub(crate) mod row_attention;
+pub(crate) mod swaps;
 pub(crate) mod workbench;

@@ -40,7 +40,7 @@ pub(crate) fn least_squares(inputs: &Inputs, (train, learnt): Part<'_>, test: &[
         each_row(samples, rows, run, |_, x| outputs.extend(sides.iter().map(|beta| dot(x, beta))))?;
         let mut verdict = judge(inputs, &outputs, (samples, rows));
         // Fitted values are no probabilities.
-        verdict.metrics.retain(|(metric, _)| *metric != "log_loss");
+        verdict.metrics.retain(|(metric, _)| !matches!(*metric, "log_loss" | "calibration_error"));
         Ok(verdict)
     };
     test.iter().map(answer).collect()

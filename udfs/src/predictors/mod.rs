@@ -6,6 +6,7 @@ pub(crate) mod knn;
 pub(crate) mod linear;
 pub(crate) mod logistic;
 pub(crate) mod mlp;
+pub(crate) mod panel;
 pub(crate) mod readout;
 pub(crate) mod refit;
 pub(crate) mod ssfn;

@@ -101,7 +101,7 @@ impl Intake {
 }
 
 /// The values of a run of rows, without copying them if they lie in one piece.
-fn filled<'a>(values: &'a mut Vec<f64>, numbers: &'a dyn Numbers, run: &Range<usize>) -> &'a [f64] {
+pub(crate) fn filled<'a>(values: &'a mut Vec<f64>, numbers: &'a dyn Numbers, run: &Range<usize>) -> &'a [f64] {
     if let Some(all) = numbers.as_slice() {
         return &all[run.clone()];
     }

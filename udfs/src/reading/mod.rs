@@ -10,6 +10,7 @@ pub(crate) mod levels;
 pub(crate) mod moments;
 pub(crate) mod names;
 pub(crate) mod order;
+pub(crate) mod parts;
 pub(crate) mod plan;
 pub(crate) mod problem;
 pub(crate) mod rows;

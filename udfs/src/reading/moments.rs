@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::kernels::double::Double;
 use crate::kernels::tiles::Tiles;
-use crate::reading::levels::Distinct;
+use crate::reading::levels::{Distinct, TextSeen};
 use crate::reading::plan::{Class, Plan};
 use crate::reading::table::Seen;
 use crate::{Error, Result};
@@ -45,6 +45,8 @@ pub struct Moments {
     buckets: usize,
     /// Of each such text, how many different values there were.
     hashed: Vec<Option<Distinct>>,
+    /// What was seen of texts, if it is settled which of their values have a column.
+    texts: Option<BTreeMap<usize, TextSeen>>,
 }
 
 /// One column of the moments.
@@ -109,7 +111,7 @@ impl Moments {
         let places = Places::of(&columns, &plan.plan, counts_classes);
         let (buckets, hashed) = (texts::buckets_at_first(&plan.plan), vec![None; plan.plan.features.len()]);
         let (totals, origins, scratch) = (Vec::new(), Vec::new(), Scratch::default());
-        Self { plan, columns, totals, origins, seen, places, scratch, buckets, hashed }
+        Self { plan, columns, totals, origins, seen, places, scratch, buckets, hashed, texts: None }
     }
 
     pub fn plan(&self) -> &Plan {

@@ -46,7 +46,7 @@ pub(crate) fn bytes_for(rows: usize) -> usize {
 }
 
 /// What stands for no value.
-const MISSING: u64 = 0x6d69_7373_696e_6721;
+pub(crate) const MISSING: u64 = 0x6d69_7373_696e_6721;
 
 fn number(x: f64) -> u64 {
     if crate::reading::block::is_value(x) { x.to_bits() } else { MISSING }

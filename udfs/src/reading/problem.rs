@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::reading::bins::Bins;
-use crate::reading::moments::Gram;
+use crate::reading::moments::{Gram, Moments};
 use crate::reading::plan::Plan;
 use crate::reading::rows::Rows;
 use crate::reading::table::{Data, DesignColumn, Label, Seen, Table};
@@ -52,6 +52,21 @@ pub struct Problem {
     pub standardize: bool,
     /// The rows of a second table, measured as the first one's are.
     pub held_out: Option<Arc<Rows>>,
+    /// How many folds judge the beginnings of a ranking, if any do.
+    pub folds: Option<usize>,
+    /// Whether fewer than the best number will do, if they are within a standard error of it.
+    pub one_se: bool,
+    /// The table in parts, if its moments were gathered so.
+    pub parts: Option<Arc<Parts>>,
+    /// What whoever asks should be told about the question.
+    pub caution: Option<String>,
+}
+
+/// The moments of a table, and of parts that add up to it.
+#[derive(Debug)]
+pub struct Parts {
+    pub whole: Moments,
+    pub parts: Vec<Moments>,
 }
 
 impl Problem {
@@ -108,18 +123,26 @@ impl Problem {
         let at = |name: &String| units.iter().position(|unit| unit.name == *name);
         let must_include: Vec<usize> = common.must_include.iter().filter_map(at).collect();
         let k = match common.k {
-            Count::Auto => None,
+            Count::Auto | Count::OneSe => None,
             Count::Exactly(k) => Some(k.min(units.len())),
             Count::Default => Some(units.len().min(10.max(must_include.len()))),
         };
         let (standardize, held_out) = (common.standardize, None);
-        let problem = Self { table, units, label, k, must_include, standardize, held_out };
+        let (folds, one_se) = (common.folds, common.k == Count::OneSe);
+        let problem =
+            Self { table, units, label, k, must_include, standardize, held_out, folds, one_se, parts: None, caution: None };
         problem.can_be_answered()?;
         Ok(problem)
     }
 
     pub fn with_held_out(mut self, rows: Option<Rows>) -> Self {
         self.held_out = rows.map(Arc::new);
+        self
+    }
+
+    /// The parts that the table's moments were gathered in.
+    pub fn with_parts(mut self, parts: Option<Parts>) -> Self {
+        self.parts = parts.map(Arc::new);
         self
     }
 
@@ -176,6 +199,25 @@ impl Problem {
         let table = Table { features, data: Data::Rows(own), column_keys, bins: Default::default() };
         let held_out = others.map(Arc::new);
         Some(Self { table: Arc::new(table), held_out, ..self.clone() })
+    }
+
+    /// The same question put to other moments of the same columns.
+    pub(crate) fn on_moments(&self, gram: Gram, parts: Option<Parts>) -> Self {
+        let (features, column_keys) = (self.table.features.clone(), self.table.column_keys.clone());
+        let table = Table { features, data: Data::Gram(gram), column_keys, bins: Default::default() };
+        Self { table: Arc::new(table), parts: parts.map(Arc::new), ..self.clone() }
+    }
+
+    /// The label's variance, summed over its columns.
+    pub(crate) fn label_variance(&self) -> f64 {
+        match &self.table.data {
+            Data::Gram(gram) => gram.label_energy / gram.weight,
+            Data::Rows(rows) => {
+                let weight = |row: usize| rows.weights.get(row).copied().unwrap_or(1.0);
+                let squares = |label: &Vec<f64>| label.iter().enumerate().map(|(row, y)| weight(row) * y * y).sum::<f64>();
+                rows.labels.iter().map(squares).sum::<f64>() / rows.weight()
+            }
+        }
     }
 
     fn can_be_answered(&self) -> Result<()> {

@@ -104,6 +104,12 @@ impl Table {
         Self { features, data, column_keys, bins: Mutex::default() }
     }
 
+    /// Moments of columns that were made up, under these names.
+    pub(crate) fn of_gram(features: Vec<String>, gram: Gram) -> Self {
+        let column_keys = gram.design.iter().map(|column| crate::run::hash(&features[column.feature])).collect();
+        Self { features, data: Data::Gram(gram), column_keys, bins: Mutex::default() }
+    }
+
     /// The features cut into at most `most` bins each, once for all who ask. No lock is held while they are cut: whoever waited for
     /// it might be the one who is to do the cutting.
     pub(crate) fn bins(&self, rows: &Rows, most: usize, run: &Run) -> Result<Arc<Bins>> {

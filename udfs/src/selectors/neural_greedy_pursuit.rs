@@ -73,7 +73,7 @@ selector! {
         /// How many of the best candidates are judged by how far the next step would get with them.
         lookahead: usize = 1, Check::Between(1.0, 1000.0);
         /// Hold out every row once, in so many folds. NULL: 5, and 10 of up to 500 rows, or fewer where there are fewer rows.
-        folds: Option<usize> = None, Check::Between(2.0, 10000.0);
+        inner_folds: Option<usize> = None, Check::Between(2.0, 10000.0);
         /// Hold out this share of the rows, once, instead of folds. Or a table or subquery with the same columns: its rows judge.
         validation: Option<f64> = None, Check::Between(0.01, 0.99);
         /// Which error on the rows held out candidates are judged by. 'auto': absolute for numbers, so that a few extreme labels do not decide; squared for
@@ -177,8 +177,8 @@ impl Selector for NeuralGreedyPursuit {
 impl NeuralGreedyPursuit {
     /// The rows, with those that judge set apart.
     fn set_apart(&self, problem: &Problem, run: &Run) -> Result<Folds> {
-        if self.folds.is_some() && (self.validation.is_some() || problem.held_out.is_some()) {
-            return Err(Error::call("give `folds` or `validation`, not both: each says which rows are held out"));
+        if self.inner_folds.is_some() && (self.validation.is_some() || problem.held_out.is_some()) {
+            return Err(Error::call("give `inner_folds` or `validation`, not both: each says which rows are held out"));
         }
         if let Some(judges) = &problem.held_out {
             if judges.rows() == 0 {
@@ -186,7 +186,7 @@ impl NeuralGreedyPursuit {
             }
             return Folds::judged_by(problem, judges, self.criterion, run);
         }
-        let holding = match (self.validation, self.folds) {
+        let holding = match (self.validation, self.inner_folds) {
             (Some(share), _) => Holding::Share(share),
             (None, Some(folds)) => Holding::Folds(folds),
             (None, None) => Holding::Default,

@@ -88,8 +88,10 @@ selector! {
         direction: Direction = Direction::Forward;
         /// Share of the training before the first round, with every feature on.
         warmup: f64 = 0.1, Check::Between(0.0, 0.9);
-        /// Size of a step of the attention weights. NULL: 0.03; for masks that are not normalised what changes a factor by 8 % of its start.
+        /// Size of a step of the attention weights. NULL: 0.03; for masks that are not normalised a share of where their weights start.
         attention_rate: Option<f64> = None, Check::Between(1e-9, 10.0);
+        /// Whether, at the end, up to 16 chosen features are tried against others on rows held out: features that say the same share the attention.
+        swaps: bool = true;
         /// Whether rows are kept and seen many times, or seen once, as they are read.
         passes: Passes = Passes::Many;
         /// One pass: rows that wait to be seen in random order. NULL: 65536, fewer if these take more than 64 MB.
@@ -135,9 +137,10 @@ impl Selector for SequentialAttention {
             "model" => None,
             "closeness" => (!is_linear).then_some("model => 'linear'"),
             _ if is_linear => Some("model => 'mlp'"),
-            "mask" | "per_round" | "warmup" | "attention_rate" if self.direction == Direction::Backward => {
+            "mask" | "per_round" | "warmup" | "attention_rate" | "swaps" if self.direction == Direction::Backward => {
                 Some("direction => 'forward'")
             }
+            "swaps" if self.passes == Passes::One => Some("passes => 'many'"),
             "shuffle_buffer" if self.passes == Passes::Many => Some("passes => 'one'"),
             _ => None,
         }

@@ -51,8 +51,12 @@ choice! {
 options! {
     /// The options that every selector has.
     pub struct Common {
-        /// How many features to choose, or 'auto': as many as minimise the extended Bayesian information criterion.
+        /// How many features to choose. 'auto': as many as the selector's own criterion asks for, or, with `folds`, as many as predict the rows held out
+        /// best. 'one_se', which needs `folds`: the fewest within one standard error of that.
         k: Count = Count::Default, Check::AtLeast(1.0);
+        /// Repeat the selection without each of so many folds of the rows, and judge its beginnings by the rows left out: `valid_score` is the share of
+        /// the label's variance that least squares explains there, `valid_error` its standard error.
+        folds: Option<usize> = None, Check::Between(2.0, 1000.0);
         /// Only these columns are candidates; `*` stands for any letters. A table or subquery with a column `feature`, such as
         /// another selection, is read first.
         features: Vec<String> = Vec::new();
@@ -87,6 +91,8 @@ options! {
         seed: usize = 0;
         /// Threads for the selection; 0: all.
         threads: usize = 0, Check::Between(0.0, 1024.0);
+        /// Seconds after which a selection ends: with an error, or, where one is made by trying several, with the best so far. NULL: none.
+        time_limit: Option<f64> = None, Check::Between(0.001, 1e6);
         /// Most memory for what is kept of the table.
         max_memory: Option<Bytes> = None;
         /// One pass that keeps second moments, or the rows themselves. 'auto': moments where they suffice, up to 1000 columns.
@@ -95,6 +101,14 @@ options! {
 }
 
 impl Common {
+    /// Checks what options ask of each other.
+    pub fn check(&self) -> Result<()> {
+        if self.k == Count::OneSe && self.folds.is_none() {
+            return Err(Error::call("`k` must be a whole number or 'auto' without folds, got 'one_se'; add folds => 5"));
+        }
+        Ok(())
+    }
+
     /// Checks groups and forced features against the columns that may be chosen, and returns the names of the units.
     pub fn check_units(&self, features: &[String]) -> Result<Vec<String>> {
         let mut group_of = BTreeMap::new();

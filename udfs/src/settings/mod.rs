@@ -4,3 +4,4 @@ pub(crate) mod common;
 pub mod json;
 mod option_maps;
 pub mod options;
+pub(crate) mod repeated;

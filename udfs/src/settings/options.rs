@@ -271,18 +271,21 @@ pub enum Count {
     /// Ten, or as many as there are.
     Default,
     Exactly(usize),
-    /// As many as an information criterion asks for.
+    /// As many as a criterion asks for: the selector's own, or with folds the best on rows held out.
     Auto,
+    /// The fewest that are within a standard error of the best on rows held out.
+    OneSe,
 }
 
 impl OptionType for Count {
-    const KIND: &'static str = "whole number or 'auto'";
+    const KIND: &'static str = "whole number, 'auto' or 'one_se'";
     fn allowed() -> String {
-        "a whole number or 'auto'".into()
+        "a whole number, 'auto' or 'one_se'".into()
     }
     fn parse(value: &Value) -> Option<Self> {
         match value.as_str() {
-            Some(text) => text.eq_ignore_ascii_case("auto").then_some(Count::Auto),
+            Some(text) if text.eq_ignore_ascii_case("auto") => Some(Count::Auto),
+            Some(text) => text.eq_ignore_ascii_case("one_se").then_some(Count::OneSe),
             None => whole(value).map(Count::Exactly),
         }
     }
@@ -291,6 +294,7 @@ impl OptionType for Count {
             Count::Default => "10".into(),
             Count::Exactly(k) => k.to_string(),
             Count::Auto => "'auto'".into(),
+            Count::OneSe => "'one_se'".into(),
         }
     }
 }
@@ -320,6 +324,24 @@ impl OptionType for Bytes {
     }
     fn print(&self) -> String {
         self.0.to_string()
+    }
+}
+
+/// Options of another function: a map, or a JSON text.
+impl OptionType for Settings {
+    const KIND: &'static str = "options";
+    fn allowed() -> String {
+        "options such as MAP {'tolerance': 0.1}".into()
+    }
+    fn parse(value: &Value) -> Option<Self> {
+        match value {
+            Value::Object(settings) => Some(settings.clone()),
+            Value::String(text) => super::json::parse(text).ok(),
+            _ => None,
+        }
+    }
+    fn print(&self) -> String {
+        Value::Object(self.clone()).to_string()
     }
 }
 

@@ -64,6 +64,12 @@ fn first_two(names: &[String]) -> Vec<&String> {
     first
 }
 
+fn first_two_units(ranking: &Ranking) -> Vec<usize> {
+    let mut first: Vec<usize> = ranking.units().into_iter().take(2).collect();
+    first.sort_unstable();
+    first
+}
+
 /// The options that take one of some words, with each of their words but the default.
 fn words(spec: &Spec) -> Vec<(&'static str, String)> {
     let mut words = Vec::new();
@@ -275,6 +281,7 @@ impl Checker<'_> {
         self.promise(first_two(&plain) == first_two(&scaled), "the units of columns do not matter", (&plain, scaled));
         self.same_on_one_thread_and_on_four(300, 40, 5);
         self.fewer_choices_are_the_first();
+        self.folds();
         self.weights_equal_repetition();
         self.rows_that_do_not_count();
     }
@@ -287,6 +294,32 @@ impl Checker<'_> {
             pool.install(|| self.run(&table, &label))
         };
         self.promise(with(1) == with(4), "one thread and four give the same bytes", ());
+    }
+
+    /// The selection repeated in folds, which every selector gets from around it.
+    fn folds(&self) {
+        let (table, label) = planted(120, 6, &[1, 4], 1.0, 33);
+        let (plain, judged) = (self.run(&table.clone().k(3), &label), self.run(&table.clone().k(3).folds(3), &label));
+        let is_judged = |choice: &Choice| choice.valid_score.is_some() && choice.valid_error.is_some_and(|error| error >= 0.0);
+        self.promise(judged.choices.iter().all(is_judged), "folds judge every rank", &judged);
+        self.promise(first_two_units(&plain) == first_two_units(&judged), "folds do not change the ranking", (plain, &judged));
+        let last = judged.choices.last().and_then(|choice| choice.valid_score).unwrap_or(0.0);
+        self.promise((0.3..=1.0).contains(&last), "what carries the label explains rows that were held out", last);
+        let mut table = table.folds(3);
+        table.common.k = Count::OneSe;
+        let few = self.run(&table, &label).units();
+        let is_right = few.len() <= 4 && few.contains(&1) && few.contains(&4);
+        self.promise(is_right, "k => 'one_se' finds what carries the label and little else", few);
+        let (table, label) = planted(60, 5, &[2, 4], 1.0, 31);
+        let (weighted, repeated, twice) = super::checks::weighted(&table, &label);
+        if let (Ok(a), Ok(b)) = (self.try_run(&weighted.k(2).folds(3), &label), self.try_run(&repeated.k(2).folds(3), &twice)) {
+            let close = |(a, b): (&Choice, &Choice)| {
+                let (a, b) = (a.valid_score.unwrap_or(f64::NAN), b.valid_score.unwrap_or(f64::NAN));
+                a.is_nan() == b.is_nan() && (a.is_nan() || (a - b).abs() < 1e-6)
+            };
+            let same = a.choices.iter().zip(&b.choices).all(close);
+            self.promise(same, "a row of weight 2 is in one fold, as the row twice is", (a, b));
+        }
     }
 
     fn fewer_choices_are_the_first(&self) {

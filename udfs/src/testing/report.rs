@@ -28,7 +28,7 @@ pub fn check_report(spec: &Spec) -> usize {
     let problem = ask(&table, &label, 120);
     let with = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads can be had");
-        pool.install(|| report.report(&problem, &Run::new(1)))
+        pool.install(|| answer(&*report, &problem))
     };
     let (one, four) = (with(1), with(4));
     promise(one == four, "one thread and four give the same bytes", format!("{one:?} {four:?}"));
@@ -42,7 +42,7 @@ pub fn check_report(spec: &Spec) -> usize {
     // Rows that cannot tell: one class, or one value, in those judged by.
     let mut same = label.clone();
     same[120..].fill(label[119]);
-    match report.report(&ask(&table, &same, 120), &Run::new(1)) {
+    match answer(&*report, &ask(&table, &same, 120)) {
         Ok(values) => promise(values.iter().all(is_finite), "what cannot be judged is NULL", format!("{values:?}")),
         Err(error) => promise(!error.to_string().contains('\n'), "what cannot be judged is said in a line", error.to_string()),
     }
@@ -54,7 +54,7 @@ pub fn check_report(spec: &Spec) -> usize {
     let full = build(&Settings::new()).expect("it was a report before");
     let (table, label) = planted(2000, 30, &[3, 7], 1.0, 73);
     let problem = ask(&table, &label, 1500);
-    let (after, result) = cancelled_after(Duration::from_millis(20), |run| full.report(&problem, run));
+    let (after, result) = cancelled_after(Duration::from_millis(20), |run| answer_in(&*full, &problem, run));
     let is_fine = after < Duration::from_secs(1) && result.as_ref().err().is_none_or(|error| *error == Error::cancelled());
     promise(is_fine, "it stops when it is cancelled in the middle", format!("{after:?} {:?}", result.err()));
     promises
@@ -73,7 +73,16 @@ fn question(spec: &Spec, table: &Table, label: &[f64], own: usize) -> Problem {
 }
 
 fn answer(report: &dyn Report, problem: &Problem) -> Result<Vec<Values>> {
-    report.report(problem, &Run::new(1))
+    answer_in(report, problem, &Run::new(1))
+}
+
+/// With the selector that it repeats, if it does.
+fn answer_in(report: &dyn Report, problem: &Problem, run: &Run) -> Result<Vec<Values>> {
+    let selector = report.repeats().map(|repeats| {
+        let spec = crate::selectors().into_iter().find(|spec| spec.name == repeats.selector);
+        spec.expect("a selector of ours is repeated").selector(&repeats.options)
+    });
+    report.report_on(selector.transpose()?.as_deref(), problem, run)
 }
 
 fn length(values: &Values) -> usize {

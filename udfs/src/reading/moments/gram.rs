@@ -1,3 +1,5 @@
+mod sums;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,22 +47,92 @@ impl Moments {
         self.origins.get(column).copied().flatten().unwrap_or(0.0)
     }
 
+    fn total(&self, i: usize, j: usize) -> Double {
+        self.totals.get(entry(i, j)).copied().unwrap_or_default()
+    }
+
+    /// The columns of the design, each with the mean that NULLs are filled with. A filled column is `x + mean · null`, and its moments follow from
+    /// those of `x` and `null`.
+    fn filled(&self) -> (Vec<Filled>, Vec<DesignColumn>) {
+        let weight = self.total(0, 0);
+        let mut filled: Vec<Filled> = Vec::new();
+        let mut design = Vec::new();
+        let mut add = |column: usize, null: Option<usize>, feature: usize, is_number: bool| {
+            let known = null.map_or(weight, |null| weight - self.total(0, null));
+            let mean = if known.value() > 0.0 { self.total(0, column).divided_by(known) } else { Double::default() };
+            filled.push(Filled { column, null: null.map(|null| (null, mean)) });
+            design.push(DesignColumn { feature, is_number });
+        };
+        for feature in 0..self.plan().features.len() {
+            let null = self.places.null[feature];
+            if let Some(column) = self.places.number[feature] {
+                add(column, null, feature, true);
+            }
+            let values = self.places.levels[feature].values().chain(self.places.buckets[feature].values());
+            values.chain(&self.places.others[feature]).for_each(|column| add(*column, None, feature, false));
+            // NULL is a value of a text.
+            if let Some(null) = null
+                && (self.places.is_text[feature] || self.plan().nulls == Nulls::Indicator)
+            {
+                add(null, None, feature, false);
+            }
+        }
+        (filled, design)
+    }
+
+    fn label_columns(&self, label: &Label) -> Vec<Filled> {
+        let columns: Vec<usize> = match (label, &self.places.classes) {
+            (Label::Classes(_), Some(classes)) => classes.values().copied().collect(),
+            _ => self.places.label.into_iter().collect(),
+        };
+        let used = columns.get(label.columns()).unwrap_or(&[]);
+        used.iter().map(|column| Filled { column: *column, null: None }).collect()
+    }
+
+    /// Σ w a b of two columns as they were filled.
+    fn product(&self, a: &Filled, b: &Filled) -> Double {
+        let mut sum = self.total(a.column, b.column);
+        if let Some((null, mean)) = a.null {
+            sum += mean * self.total(null, b.column);
+        }
+        if let Some((null, mean)) = b.null {
+            sum += mean * self.total(a.column, null);
+        }
+        if let (Some((null_a, mean_a)), Some((null_b, mean_b))) = (a.null, b.null) {
+            sum += mean_a * mean_b * self.total(null_a, null_b);
+        }
+        sum
+    }
+
     /// The moments centred, NULLs filled, levels and classes in order: ready for a selector.
     pub fn finish(&self) -> Gram {
-        let (texts, others) = self.texts();
-        let mut gram = if others.iter().all(BTreeSet::is_empty) {
-            self.centred()
-        } else {
-            let mut joined = self.clone();
-            joined.join(&texts, &others);
-            joined.centred()
-        };
+        self.finish_as(self.plan().decide(self.places.classes.as_ref(), self.seen.rows))
+    }
+
+    /// The same where it is known already what the label is: a part of a table has too few rows to tell.
+    pub(crate) fn finish_as(&self, label: Label) -> Gram {
+        let (settled, texts) = self.settled();
+        let mut gram = settled.centred(label);
         gram.seen.texts = texts;
         gram
     }
 
+    /// The same with the columns of texts as the rows decide them, and what was seen of these texts.
+    fn settled(&self) -> (Cow<'_, Moments>, BTreeMap<usize, TextSeen>) {
+        if let Some(texts) = &self.texts {
+            return (Cow::Borrowed(self), texts.clone());
+        }
+        let (texts, others) = self.decide_texts();
+        if others.iter().all(BTreeSet::is_empty) {
+            return (Cow::Borrowed(self), texts);
+        }
+        let mut joined = self.clone();
+        joined.join(&texts, &others);
+        (Cow::Owned(joined), texts)
+    }
+
     /// Decides what becomes of the values of texts, and which columns of each have none of their own.
-    fn texts(&self) -> (BTreeMap<usize, TextSeen>, Vec<BTreeSet<usize>>) {
+    fn decide_texts(&self) -> (BTreeMap<usize, TextSeen>, Vec<BTreeSet<usize>>) {
         // Not from a sum of products of square roots: equal weights must be equal to the last bit.
         let total = |column: &usize| self.totals.get(entry(*column, *column)).map_or(0.0, |total| total.value());
         let (mut texts, mut others) = (BTreeMap::new(), vec![BTreeSet::new(); self.plan().features.len()]);
@@ -100,57 +172,11 @@ impl Moments {
         });
     }
 
-    fn centred(&self) -> Gram {
-        let total = |i: usize, j: usize| self.totals.get(entry(i, j)).copied().unwrap_or_default();
-        let weight = total(0, 0);
-        // A filled column is `x + mean · null`, and its moments follow from those of `x` and `null`.
-        let mut filled: Vec<Filled> = Vec::new();
-        let mut design = Vec::new();
-        let mut add = |column: usize, null: Option<usize>, feature: usize, is_number: bool| {
-            let known = null.map_or(weight, |null| weight - total(0, null));
-            let mean = if known.value() > 0.0 { total(0, column).divided_by(known) } else { Double::default() };
-            filled.push(Filled { column, null: null.map(|null| (null, mean)) });
-            design.push(DesignColumn { feature, is_number });
-        };
-        for feature in 0..self.plan().features.len() {
-            let null = self.places.null[feature];
-            if let Some(column) = self.places.number[feature] {
-                add(column, null, feature, true);
-            }
-            let values = self.places.levels[feature].values().chain(self.places.buckets[feature].values());
-            values.chain(&self.places.others[feature]).for_each(|column| add(*column, None, feature, false));
-            // NULL is a value of a text.
-            if let Some(null) = null
-                && (self.places.is_text[feature] || self.plan().nulls == Nulls::Indicator)
-            {
-                add(null, None, feature, false);
-            }
-        }
-        let label = self.plan().decide(self.places.classes.as_ref(), self.seen.rows);
-        let label_columns: Vec<usize> = match (&label, &self.places.classes) {
-            (Label::Classes(_), Some(classes)) => classes.values().copied().collect(),
-            _ => self.places.label.into_iter().collect(),
-        };
-        let label_columns: Vec<Filled> = label_columns
-            .get(label.columns())
-            .unwrap_or(&[])
-            .iter()
-            .map(|column| Filled { column: *column, null: None })
-            .collect();
-
-        let product = |a: &Filled, b: &Filled| {
-            let mut sum = total(a.column, b.column);
-            if let Some((null, mean)) = a.null {
-                sum += mean * total(null, b.column);
-            }
-            if let Some((null, mean)) = b.null {
-                sum += mean * total(a.column, null);
-            }
-            if let (Some((null_a, mean_a)), Some((null_b, mean_b))) = (a.null, b.null) {
-                sum += mean_a * mean_b * total(null_a, null_b);
-            }
-            sum
-        };
+    fn centred(&self, label: Label) -> Gram {
+        let weight = self.total(0, 0);
+        let (filled, design) = self.filled();
+        let label_columns = self.label_columns(&label);
+        let product = |a: &Filled, b: &Filled| self.product(a, b);
         let one = Filled { column: 0, null: None };
         let sums: Vec<Double> = filled.iter().map(|column| product(column, &one)).collect();
         let label_sums: Vec<Double> = label_columns.iter().map(|column| product(column, &one)).collect();

@@ -91,7 +91,7 @@ impl Moments {
     }
 
     /// Lets the values of some texts be dealt out to buckets, and all buckets be as many as `buckets` says.
-    fn hash_values(&mut self, features: &[usize], buckets: usize) {
+    pub(super) fn hash_values(&mut self, features: &[usize], buckets: usize) {
         for feature in features {
             let mut distinct = Distinct::default();
             self.places.levels[*feature].keys().for_each(|name| distinct.insert(hash_of(name)));

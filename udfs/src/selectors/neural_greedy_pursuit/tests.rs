@@ -171,8 +171,8 @@ fn what_cannot_be_predicted_is_refused_with_what_can() {
         refused(&weighted, &label, with(Predicting::Knn)),
         "predictor 'knn' knows no weights; 'ssfn', 'mlp', 'linear', 'forest', 'tree' and 'boosting' do"
     );
-    let both = NeuralGreedyPursuit { folds: Some(3), validation: Some(0.2), ..Default::default() };
-    assert!(refused(&table, &label, both).starts_with("give `folds` or `validation`, not both"));
+    let both = NeuralGreedyPursuit { inner_folds: Some(3), validation: Some(0.2), ..Default::default() };
+    assert!(refused(&table, &label, both).starts_with("give `inner_folds` or `validation`, not both"));
     let accuracy = NeuralGreedyPursuit { metric: Metric::Accuracy, ..Default::default() };
     assert!(refused(&table, &label, accuracy).starts_with("`metric` must not be 'accuracy'"));
 }

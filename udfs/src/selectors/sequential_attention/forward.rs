@@ -5,6 +5,7 @@ use super::attention::Attention;
 use crate::Result;
 use crate::network::mlp::Gate;
 use crate::network::training::Schedule;
+use crate::neural::swaps::swap;
 use crate::neural::workbench::Workbench;
 
 /// The first `most` candidates in the order in which attention chooses them, with the attention that each had.
@@ -38,6 +39,9 @@ pub(super) fn order(options: &SequentialAttention, bench: &mut Workbench<'_>, mo
             order.push((candidate, f64::from(attention.mask[candidate])));
             attention.choose(candidate);
         }
+    }
+    if options.swaps {
+        swap(bench, &mut order, schedule.round(0))?;
     }
     Ok(order)
 }

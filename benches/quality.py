@@ -1,0 +1,318 @@
+"""The league: which selector's columns predict best, on tables plain and spoiled.
+
+    benches/quality.sh DATA [--tables california,adult+random] [--selectors omp,xgboost_gain] [--seeds 2] [--answers FILE]
+
+A spoiled table has as many columns more as it had (Cherepanova et al., 2023): `random` numbers, `corrupted` copies, `products` of pairs; k is the number of
+columns that it had. Of a plain table k is about a third of the columns. Judges are a network and boosting of scikit-learn, on test rows; the score is the accuracy
+or R². A selector's loss in a cell (a table and a judge) is what it falls short of the best in that cell.
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import tempfile
+import time
+import warnings
+
+import numpy as np
+import pandas as pd
+import xgboost
+from mrmr import mrmr_classif, mrmr_regression
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.feature_selection import RFE, f_classif, f_regression, mutual_info_classif, mutual_info_regression
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LassoCV, LinearRegression, LogisticRegression
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+warnings.filterwarnings("ignore")
+SHELL = pathlib.Path(__file__).parent.parent / "target/release/pursuit"
+LEVELS = 50
+# Name, file, label, k, columns left out, rows used at most.
+TABLES = [
+    ("california", "california_housing", 3, [], None),
+    ("boston", "boston_housing", 4, [], None),
+    ("diabetes", "diabetes_regression", 3, [], None),
+    ("wine", "wine", 4, [], None),
+    ("cancer", "breast_cancer_wdbc", 10, [], None),
+    ("heart", "heart", 4, [], None),
+    ("sonar", "sonar", 20, [], None),
+    ("digits", "digits", 20, [], None),
+    ("mice", "mice_protein", 25, [], None),
+    ("adult", "adult", 5, [], None),
+    ("nycflights", "nycflights", 5, ["dep_delay", "arr_time", "air_time", "dep_time", "tailnum", "time_hour"], 40_000),
+]
+SPOILED = ["california", "wine", "digits", "adult"]
+SPOILS = ["random", "corrupted", "products"]
+
+
+def cells(data, wanted):
+    """Name, rows to select and learn from, rows to judge by, k."""
+    for name, file, k, dropped, most in TABLES:
+        for spoil in [None] + (SPOILS if name in SPOILED else []):
+            full = name if spoil is None else f"{name}+{spoil}"
+            if wanted and full not in wanted and name not in wanted:
+                continue
+            if file == "adult":
+                train, test = (pd.read_parquet(data / f"adult_{part}.parquet") for part in ("train", "test"))
+            else:
+                frame = pd.read_parquet(data / f"{file}.parquet").drop(columns=dropped).sample(frac=1, random_state=7)
+                frame = frame[:most].reset_index(drop=True)
+                cut = int(0.7 * len(frame))
+                train, test = frame[:cut].copy(), frame[cut:].copy()
+            if spoil:
+                k = train.shape[1] - 1
+                train, test = spoiled(train, test, spoil)
+            yield full, train.reset_index(drop=True), test.reset_index(drop=True), k
+
+
+def spoiled(train, test, spoil):
+    """Adds as many columns as there are; what they are made with is of the training rows."""
+    random = np.random.default_rng(11)
+    features = [name for name in train.columns if name != "label"]
+    numbers = [name for name in features if pd.api.types.is_numeric_dtype(train[name])]
+    extra = [{}, {}]
+    pairs = random.permutation([(a, b) for at, a in enumerate(numbers) for b in numbers[at:]])
+    for at, name in enumerate(features):
+        for part, frame in enumerate((train, test)):
+            rows = len(frame)
+            if spoil == "random":
+                column = random.normal(size=rows)
+            elif spoil == "products":
+                a, b = pairs[at % len(pairs)]
+                column = frame[a].astype(float) * frame[b].astype(float)
+            elif name in numbers:
+                column = frame[name].astype(float) + random.normal(size=rows) * train[name].astype(float).std()
+            else:
+                # Of a text, half of the values are somebody else's.
+                others = train[name].sample(rows, replace=True, random_state=random.integers(1 << 30)).to_numpy()
+                column = np.where(random.random(rows) < 0.5, others, frame[name].to_numpy())
+            extra[part][f"{spoil}_{at}"] = column
+    join = lambda frame, more: pd.concat([frame, pd.DataFrame(more, index=frame.index)], axis=1)
+    train, test = join(train, extra[0]), join(test, extra[1])
+    # The extra columns must not all stand behind the others.
+    order = list(random.permutation([name for name in train.columns if name != "label"])) + ["label"]
+    return train[order], test[order]
+
+
+class Codes:
+    """A table for the rivals: texts as codes of their levels by frequency, missing numbers as means."""
+
+    def __init__(self, train):
+        self.names = [name for name in train.columns if name != "label"]
+        self.texts = [name for name in self.names if not pd.api.types.is_numeric_dtype(train[name])]
+        self.levels = {name: list(train[name].astype(object).fillna("?").value_counts().index[:250]) for name in self.texts}
+        self.means = {name: train[name].astype(float).mean() for name in self.names if name not in self.texts}
+
+    def of(self, frame, names=None):
+        columns = []
+        for name in names or self.names:
+            if name in self.texts:
+                places = {level: at for at, level in enumerate(self.levels[name])}
+                columns.append(frame[name].astype(object).fillna("?").map(places).fillna(len(places)).to_numpy(float))
+            else:
+                columns.append(frame[name].astype(float).fillna(self.means[name]).to_numpy())
+        return np.column_stack(columns)
+
+
+def ours(call):
+    def choose(train, k, is_class):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "t.parquet"
+            train.to_parquet(path)
+            name, _, options = call.partition("(")
+            sql = f"SELECT feature FROM {name}('{path}', label => label, k => {k}{', ' + options.rstrip(')') if options else ''}) WHERE rank IS NOT NULL ORDER BY rank"
+            done = subprocess.run([SHELL, "-q", "--format", "json", "-c", sql], capture_output=True, text=True)
+            if done.returncode:
+                raise RuntimeError(done.stderr.strip())
+            return [row["feature"] for row in json.loads(done.stdout)][:k]
+
+    return choose
+
+
+def by(score):
+    """The k columns with the largest scores."""
+
+    def choose(train, k, is_class):
+        codes = Codes(train)
+        scores = np.nan_to_num(score(codes, codes.of(train), train["label"].to_numpy(), is_class, k), nan=-np.inf)
+        return [codes.names[at] for at in np.argsort(-scores, kind="stable")[:k]]
+
+    return choose
+
+
+def f_test(codes, x, y, is_class, k):
+    return (f_classif if is_class else f_regression)(x, y)[0]
+
+
+def mutual_information(codes, x, y, is_class, k):
+    texts = np.array([name in codes.texts for name in codes.names])
+    return (mutual_info_classif if is_class else mutual_info_regression)(x, y, discrete_features=texts, random_state=0)
+
+
+def l1(codes, x, y, is_class, k):
+    x = StandardScaler().fit_transform(x)
+    if not is_class:
+        return np.abs(LassoCV(random_state=0).fit(x, y).coef_)
+    # The penalty that leaves about k.
+    for c in np.geomspace(0.001, 10, 12):
+        model = LogisticRegression(penalty="l1", C=c, solver="saga", max_iter=200, random_state=0).fit(x, y)
+        weights = np.abs(model.coef_).max(axis=0)
+        if (weights > 1e-6).sum() >= k:
+            break
+    return weights
+
+
+def rfe(codes, x, y, is_class, k):
+    model = LogisticRegression(max_iter=300) if is_class else LinearRegression()
+    return -RFE(model, n_features_to_select=k, step=0.1).fit(StandardScaler().fit_transform(x), y).ranking_.astype(float)
+
+
+def forest(codes, x, y, is_class, k):
+    model = RandomForestClassifier if is_class else RandomForestRegressor
+    return model(100, n_jobs=2, random_state=0).fit(x, y).feature_importances_
+
+
+def xgboost_gain(codes, x, y, is_class, k):
+    model = xgboost.XGBClassifier if is_class else xgboost.XGBRegressor
+    return model(n_estimators=100, n_jobs=2, random_state=0, importance_type="gain").fit(x, y).feature_importances_
+
+
+def mrmr(train, k, is_class):
+    codes = Codes(train)
+    frame = pd.DataFrame(codes.of(train), columns=codes.names)
+    choose = mrmr_classif if is_class else mrmr_regression
+    return choose(X=frame, y=train["label"].astype(float), K=k, show_progress=False)
+
+
+OURS = {
+    "omp": ours("omp"),
+    "sequential_attention": ours("sequential_attention"),
+    "backward": ours("sequential_attention(direction => 'backward')"),
+    "boosting": ours("boosting"),
+    "random_forest": ours("random_forest"),
+    "group_lasso": ours("group_lasso"),
+    "lasso": ours("lasso"),
+    "correlation": ours("correlation"),
+    "ngp": ours("ngp"),
+    "deep_lasso": ours("deep_lasso"),
+    "select_features": ours("select_features"),
+}
+RIVALS = {
+    "f_test": by(f_test),
+    "mutual_information": by(mutual_information),
+    "l1": by(l1),
+    "rfe": by(rfe),
+    "mrmr": mrmr,
+    "sklearn_forest": by(forest),
+    "xgboost_gain": by(xgboost_gain),
+    "no selection": lambda train, k, is_class: [name for name in train.columns if name != "label"],
+}
+# Their cost grows too fast for these tables.
+TOO_SLOW = {"ngp": 20_000}
+
+
+def judges(train, test, chosen, is_class, seeds):
+    """The scores of both judges, one for each seed."""
+    codes = Codes(train)
+    chosen = [name for name in chosen if name != "label"]
+    if not chosen:
+        return {"mlp": [np.nan], "boosting": [np.nan]}
+    y = train["label"].to_numpy()
+    texts = [name for name in chosen if name in codes.texts]
+    numbers = [name for name in chosen if name not in codes.texts]
+    scores = {"mlp": [], "boosting": []}
+    for seed in range(seeds):
+        boosted = (HistGradientBoostingClassifier if is_class else HistGradientBoostingRegressor)(
+            categorical_features=[at for at, name in enumerate(chosen) if name in texts] or None, random_state=seed
+        ).fit(codes.of(train, chosen), y)
+        scores["boosting"].append(boosted.score(codes.of(test, chosen), test["label"]))
+        encoder = ColumnTransformer(
+            [
+                ("numbers", make_pipeline(SimpleImputer(), StandardScaler()), numbers),
+                ("texts", OneHotEncoder(max_categories=LEVELS, handle_unknown="infrequent_if_exist", sparse_output=False), texts),
+            ]
+        )
+        clean = lambda frame: frame[chosen].assign(**{name: frame[name].astype(object).fillna("?") for name in texts})
+        x, others = encoder.fit_transform(clean(train)), encoder.transform(clean(test))
+        # Numbers as labels are scaled; R² does not mind.
+        middle, spread = (0, 1) if is_class else (y.mean(), y.std())
+        network = (MLPClassifier if is_class else MLPRegressor)(
+            (100,), batch_size=min(256, max(16, len(y) // 8)), max_iter=40 if len(y) > 5000 else 300, random_state=seed
+        ).fit(x, y if is_class else (y - middle) / spread)
+        goal = test["label"] if is_class else (test["label"] - middle) / spread
+        scores["mlp"].append(network.score(others, goal))
+    return scores
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("data", type=pathlib.Path)
+    parser.add_argument("--tables", default="")
+    parser.add_argument("--selectors", default="")
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--answers", type=pathlib.Path, help="a file of JSON lines that keeps what was measured")
+    given = parser.parse_args()
+    wanted = set(filter(None, given.tables.split(",")))
+    selectors = OURS | RIVALS
+    names = [name for name in selectors if not given.selectors or name in given.selectors.split(",")]
+    answers = []
+    for table, train, test, k in cells(given.data, wanted):
+        is_class = train["label"].nunique() <= 32
+        for name in names:
+            if len(train) > TOO_SLOW.get(name, len(train)):
+                continue
+            start = time.perf_counter()
+            try:
+                chosen = selectors[name](train, k, is_class)
+            except RuntimeError as error:
+                print(f"{table:<22}{name:<22}{error}", flush=True)
+                continue
+            seconds = time.perf_counter() - start
+            scores = judges(train, test, chosen, is_class, given.seeds)
+            answer = {"table": table, "selector": name, "seconds": seconds, "chosen": chosen} | {
+                judge: {"score": float(np.mean(of)), "noise": float(np.std(of))} for judge, of in scores.items()
+            }
+            answers.append(answer)
+            if given.answers:
+                with given.answers.open("a") as file:
+                    file.write(json.dumps(answer) + "\n")
+            shown = ", ".join(chosen[:6]) + (" …" if len(chosen) > 6 else "")
+            print(f"{table:<22}{name:<22}{answer['mlp']['score']:8.3f}{answer['boosting']['score']:8.3f}{seconds:8.1f} s  {shown}", flush=True)
+    league(answers)
+
+
+def league(answers):
+    scores = pd.DataFrame(
+        [
+            {"cell": (answer["table"], judge), "selector": answer["selector"], "score": answer[judge]["score"], "noise": answer[judge]["noise"]}
+            for answer in answers
+            for judge in ("mlp", "boosting")
+        ]
+    )
+    table = scores.pivot(index="cell", columns="selector", values="score")
+    noise = 2 * scores.groupby("cell")["noise"].median()
+    ranked = table.drop(columns="no selection", errors="ignore")
+    losses = ranked.sub(ranked.max(axis=1), axis=0).abs()
+    everywhere = ranked.notna().all()
+    print(f"\n{'selector':<22}{'loss':>8}{'rank':>7}{'cells':>7}{'losses above noise':>20}{'below no selection':>20}")
+    for name in losses.mean().sort_values().index:
+        above = int((losses[name] > noise).sum())
+        below = int((table[name] < table["no selection"] - noise).sum()) if "no selection" in table else 0
+        mark = "" if everywhere[name] else "  (not on all tables)"
+        rank = ranked.rank(axis=1, ascending=False)[name].mean()
+        print(f"{name:<22}{losses[name].mean():8.4f}{rank:7.2f}{losses[name].notna().sum():7}{above:20}{below:20}{mark}")
+    ours_best, rivals_best = (ranked[[name for name in ranked if name in group]].max(axis=1) for group in (OURS, RIVALS))
+    print(f"\nbest of ours less best of the rivals, mean over cells: {(ours_best - rivals_best).mean():+.4f}")
+
+
+if __name__ == "__main__":
+    main()

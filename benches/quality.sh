@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# The league: selectors of ours and of others choose columns of the same tables, and the same two judges say what the choices are worth on rows
+# that no selector has seen. Installs what it needs; needs `cargo build --release`.
+#
+#     benches/quality.sh DATA [--tables california,adult+random] [--selectors omp,xgboost_gain] [--seeds 2] [--answers FILE]
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+"$here/python" -c 'import mrmr, xgboost' 2>/dev/null || "$here/python" -m pip install --quiet xgboost mrmr_selection
+exec "$here/python" "$here/quality.py" "$@"

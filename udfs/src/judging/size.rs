@@ -1,0 +1,104 @@
+//! How many features: a selection is repeated without each fold of the rows, and its beginnings are judged by the rows left out.
+
+use crate::judging::answer::{complete, is_path, once};
+use crate::judging::least_squares::beginnings;
+use crate::judging::resample::Pieces;
+use crate::{Error, Problem, Ranking, Reads, Result, Run, Selector};
+
+/// Features that are looked at when folds are to say how many there should be.
+const SIZES_MAX: usize = 64;
+
+/// Means and standard errors over folds, for each number of features from 0 on.
+struct Curve(Vec<(f64, f64)>);
+
+/// How many features are looked at.
+pub(crate) fn most(problem: &Problem) -> usize {
+    problem.k.unwrap_or(problem.units.len().min(SIZES_MAX.max(problem.must_include.len())))
+}
+
+/// The ranking with `valid_score` and `valid_error` of every beginning; without `k` cut where these say.
+pub(super) fn in_folds(selector: &dyn Selector, problem: &Problem, folds: usize, run: &Run) -> Result<Ranking> {
+    if problem.held_out.is_some() {
+        return Err(Error::call("`folds` cannot be used beside a table of rows that judge; leave one of them out"));
+    }
+    let asked = Problem { k: Some(most(problem)), folds: None, ..problem.clone() };
+    let mut ranking = once(selector, &asked, run)?;
+    if is_path(&ranking) {
+        return Err(Error::call("`folds` judges a ranking, and this is a path; leave one of them out"));
+    }
+    let curve = Curve::of(selector, &asked, folds, run)?;
+    if problem.k.is_none() {
+        let size = curve.size(problem.one_se).clamp(problem.must_include.len().min(ranking.choices.len()), ranking.choices.len());
+        if size < ranking.choices.len() {
+            cut(selector, &asked, size, &mut ranking, run)?;
+        }
+    }
+    for choice in &mut ranking.choices {
+        let (score, error) = curve.at(choice.rank);
+        (choice.valid_score, choice.valid_error) = (Some(score), Some(error));
+    }
+    Ok(ranking)
+}
+
+/// Leaves the first choices. What they explain together is asked again, of the selector itself where that takes no time.
+fn cut(selector: &dyn Selector, problem: &Problem, size: usize, ranking: &mut Ranking, run: &Run) -> Result<()> {
+    if size > 0 && selector.reads() == Reads::Moments && selector.is_prefix() {
+        let fewer = Problem { k: Some(size), ..problem.clone() };
+        *ranking = once(selector, &fewer, run)?;
+        return Ok(());
+    }
+    ranking.choices.truncate(size);
+    ranking.choices.iter_mut().for_each(|choice| choice.coefficient = None);
+    complete(ranking, problem, run)
+}
+
+impl Curve {
+    fn of(selector: &dyn Selector, problem: &Problem, folds: usize, run: &Run) -> Result<Self> {
+        let pieces = Pieces::new(problem, run)?;
+        let parts = pieces.folds(folds)?;
+        let variance = problem.label_variance();
+        let mut scores: Vec<Vec<f64>> = Vec::new();
+        for fold in 0..folds {
+            run.step_with(fold, folds, || "folds".to_string())?;
+            let piece = pieces.without(&parts, fold, run)?;
+            let order = once(selector, &piece.problem, run)?.units();
+            let errors = beginnings(&piece.problem, &piece.held_out, &order, run)?.errors;
+            scores.push(errors.iter().map(|error| 1.0 - error / variance).collect());
+        }
+        let longest = scores.iter().map(Vec::len).max().unwrap_or(0);
+        // A fold in which nothing more was worth choosing stays where it is.
+        let at = |size: usize| {
+            let of_folds: Vec<f64> = scores.iter().map(|scores| scores[size.min(scores.len() - 1)]).collect();
+            mean_and_error(&of_folds)
+        };
+        Ok(Self((0..longest).map(at).collect()))
+    }
+
+    fn at(&self, size: usize) -> (f64, f64) {
+        self.0[size.min(self.0.len() - 1)]
+    }
+
+    /// The best number of features, or the smallest that is no worse by more than a standard error.
+    fn size(&self, one_se: bool) -> usize {
+        let best = self.0.iter().fold(f64::NEG_INFINITY, |best, (score, _)| best.max(*score));
+        // Of equal ones the smallest, whatever the last bit says.
+        let is_best = |(score, _): &(f64, f64)| *score >= best - 1e-12;
+        let at = self.0.iter().position(is_best).unwrap_or(0);
+        if !one_se {
+            return at;
+        }
+        let enough = best - self.0[at].1;
+        self.0.iter().position(|(score, _)| *score >= enough).unwrap_or(at)
+    }
+}
+
+/// The mean of some numbers, and its standard error.
+pub(crate) fn mean_and_error(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (mean, if values.len() > 1 { (squares / (n - 1.0) / n).sqrt() } else { 0.0 })
+}
+
+#[cfg(test)]
+mod tests;
