@@ -20,6 +20,7 @@ pub(crate) static FIELDS: LazyLock<Fields> = LazyLock::new(|| {
         Field::new("cost", DataType::Float64, true),
         Field::new("reason", DataType::Utf8, true),
         Field::new("method", DataType::Utf8, false),
+        Field::new("note", DataType::Utf8, true),
     ])
 });
 
@@ -36,6 +37,7 @@ pub(crate) struct Row {
     cost: Option<f64>,
     coefficient: Option<f64>,
     reason: Option<String>,
+    note: Option<String>,
 }
 
 /// The chosen units in order; with `rows => 'all'` then the others, in the order of the input, and why.
@@ -53,7 +55,8 @@ pub(crate) fn rows(problem: &Problem, ranking: &Ranking, common: &Common, plan: 
             valid_error: choice.valid_error,
             cost: choice.cost,
             coefficient: choice.coefficient,
-            reason: choice.note.clone(),
+            reason: choice.reason.clone(),
+            note: choice.note.clone(),
         })
         .collect();
     if common.rows == Shown::All {
@@ -63,7 +66,7 @@ pub(crate) fn rows(problem: &Problem, ranking: &Ranking, common: &Common, plan: 
         let is_full = problem.k.is_some_and(|k| distinct.len() >= k);
         for (unit, name) in problem.units.iter().map(|unit| &unit.name).enumerate().filter(|(unit, _)| !chosen.contains(unit)) {
             let passed_over = ranking.passed_over.iter().find(|(other, _)| *other == unit).map(|(_, reason)| reason.clone());
-            let known = problem.why_never(unit).map(str::to_string).or(passed_over);
+            let known = problem.why_never(unit).or(passed_over);
             let reason = known.unwrap_or_else(|| {
                 if is_full { format!("not among the first {}", distinct.len()) } else { "adds too little".into() }
             });
@@ -145,5 +148,6 @@ pub(crate) fn columns_of(rows: &[Row], methods: &[&'static str]) -> Vec<ArrayRef
         floats(|row| row.cost),
         texts(|row| row.reason.as_ref()),
         Arc::new(StringArray::from_iter_values(methods)),
+        texts(|row| row.note.as_ref()),
     ]
 }

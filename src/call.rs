@@ -47,6 +47,8 @@ pub(crate) struct HeldOut {
 
 /// Columns above which planning one expression for each costs more than keeping the rows.
 const MOMENTS_COLUMNS_MAX: usize = 1000;
+/// Texts above which moments with all their levels would take more than a few hundred megabytes.
+const MOMENTS_TEXTS_MAX: usize = 100;
 
 impl Call {
     pub(crate) fn new(spec: Arc<Spec>, input: &Input<'_>, label: &str, settings: Settings) -> Result<Self> {
@@ -114,7 +116,7 @@ impl Call {
             (Reads::Pass(rows), _) => Reads::Pass(rows),
             (Reads::Rows, _) | (_, Reading::Rows) => Reads::Rows,
             (_, Reading::Moments) => Reads::Moments,
-            (_, Reading::Auto) if candidates.len() > MOMENTS_COLUMNS_MAX => Reads::Rows,
+            (_, Reading::Auto) if candidates.len() > MOMENTS_COLUMNS_MAX || plan.texts() > MOMENTS_TEXTS_MAX => Reads::Rows,
             (_, Reading::Auto) => Reads::Moments,
         };
         let columns: Vec<usize> = [label_at].into_iter().chain(weights).chain(candidates).collect();
@@ -267,6 +269,7 @@ pub(crate) fn plan_of(
         task: common.task,
         nulls: common.nulls,
         max_levels: common.max_levels,
+        levels: common.levels,
         max_classes: common.max_classes,
         bytes_max: common.max_memory.map_or(0, |Bytes(bytes)| bytes),
         left_out,

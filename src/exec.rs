@@ -240,7 +240,7 @@ impl Selection {
         for Answered { columns, seen } in &answers {
             count("rows_read").add((seen.rows + seen.rows_dropped()) as usize);
             count("rows_dropped").add(seen.rows_dropped() as usize);
-            count("values_filled").add(seen.values_missing() as usize);
+            count("values_filled").add(self.call.plan.values_filled(seen) as usize);
             count("values_out_of_range").add(seen.out_of_range as usize);
             count("steps").add(columns[0].len());
         }
@@ -329,7 +329,11 @@ impl Selection {
                     if keeps_rows {
                         memory.grow(RowsBuilder::bytes_for(&selection.call.plan, batch.num_rows()))?;
                     }
-                    selection.push(&batch, converter.as_deref(), &mut groups)?;
+                    // Names that a batch brings are known when they are there; there are no more of them than it has.
+                    let names = selection.push(&batch, converter.as_deref(), &mut groups)?;
+                    if keeps_rows {
+                        memory.grow(names)?;
+                    }
                     if !keeps_rows {
                         // Moments grow with the columns that show themselves, a batch at a time.
                         let bytes = groups.values().map(Gathered::bytes).sum::<usize>();
@@ -369,14 +373,17 @@ impl Selection {
         })
     }
 
-    fn push(&self, batch: &RecordBatch, converter: Option<&RowConverter>, groups: &mut Groups) -> Result<()> {
+    /// Adds a batch, and returns the bytes of names that it brought.
+    fn push(&self, batch: &RecordBatch, converter: Option<&RowConverter>, groups: &mut Groups) -> Result<usize> {
         let plan = &self.call.plan;
         let columns: Vec<ArrayRef> = self.call.columns.iter().map(|at| Arc::clone(batch.column(*at))).collect();
-        let mut add = |key: Option<OwnedRow>, columns: &[ArrayRef]| -> Result<()> {
+        let mut add = |key: Option<OwnedRow>, columns: &[ArrayRef]| -> Result<usize> {
             let builder = groups.entry(key).or_insert_with(|| Gathered::new(&self.call));
+            let before = builder.name_bytes();
             let pushed = Batch::new(plan, columns)?
                 .hand_over(|rows, label, weights, features| builder.push(rows, label, weights, features));
-            pushed.map_err(|error| named(self.call.question.spec.name, error))
+            pushed.map_err(|error| named(self.call.question.spec.name, error))?;
+            Ok(builder.name_bytes().saturating_sub(before))
         };
         let Some(converter) = converter else { return add(None, &columns) };
         let keys: Vec<ArrayRef> = self.call.partitions.iter().map(|at| Arc::clone(batch.column(*at))).collect();
@@ -385,12 +392,13 @@ impl Selection {
         for (row, key) in keys.iter().enumerate() {
             rows_of.entry(key.owned()).or_default().push(row as u32);
         }
+        let mut names = 0;
         for (key, rows) in rows_of {
             let rows = UInt32Array::from(rows);
             let columns = columns.iter().map(|column| Ok(take(column, &rows, None)?)).collect::<Result<Vec<_>>>()?;
-            add(Some(key), &columns)?;
+            names += add(Some(key), &columns)?;
         }
-        Ok(())
+        Ok(names)
     }
 
     /// Turns the columns of `partition_by` into comparable keys and back.

@@ -35,6 +35,14 @@ impl Gathered {
         }
     }
 
+    /// Bytes of the names of texts, where rows are kept.
+    pub(crate) fn name_bytes(&self) -> usize {
+        match self {
+            Gathered::Rows(builder) => builder.name_bytes(),
+            Gathered::Moments(_) => 0,
+        }
+    }
+
     pub(crate) fn push(
         &mut self,
         rows: usize,

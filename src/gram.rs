@@ -195,6 +195,7 @@ fn plan_of(fields: &[FieldRef], name: impl Fn(usize) -> String) -> Result<Plan> 
         task: Task::Auto,
         nulls: Nulls::Mean,
         max_levels: common.max_levels,
+        levels: common.levels,
         max_classes: common.max_classes,
         bytes_max: 0,
         left_out: Vec::new(),
@@ -375,7 +376,7 @@ impl ScalarUDFImpl for GramSummary {
                 Label::Numbers => ("regression", None),
                 Label::Classes(classes) => ("classification", Some(classes.len() as u64)),
             };
-            let filled = if matches!(moments.plan().nulls, Nulls::Drop) { 0 } else { seen.values_missing() };
+            let filled = moments.plan().values_filled(seen);
             texts[0].push(Some(moments.plan().label.clone()));
             texts[1].push(Some(task.to_string()));
             let features = moments.plan().features.len() as u64;

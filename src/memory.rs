@@ -44,6 +44,8 @@ impl Memory {
         let max = self.call.plan.bytes_max;
         let granted = if max > 0 && self.reservation.size() + bytes > max {
             Err(format!("max_memory is {max} bytes"))
+        } else if let Some(free) = free(bytes) {
+            Err(format!("{bytes} bytes are needed, and the machine has {free} left"))
         } else {
             self.reservation.try_grow(bytes).map_err(|error| cause(&error))
         };
@@ -71,6 +73,21 @@ impl Memory {
         })
     }
 }
+
+/// What the machine has left, if that is less than is asked for. Only large sums are worth the question, and only where the system answers it: without a limit a
+/// system would end the process, and with it everybody else's queries.
+fn free(bytes: usize) -> Option<usize> {
+    if bytes < ASKED_FOR {
+        return None;
+    }
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let free = line.trim().strip_suffix(" kB")?.trim().parse::<usize>().ok()?.saturating_mul(1024);
+    (bytes > free).then_some(free)
+}
+
+/// Bytes from which on the system is asked whether it has them.
+const ASKED_FOR: usize = 1 << 30;
 
 /// The line of a pool's message that says what failed; the others list who else has memory.
 fn cause(error: &DataFusionError) -> String {

@@ -24,7 +24,7 @@ use datafusion::physical_plan::{
 };
 use futures::StreamExt;
 use futures::future::{Either, select};
-use pursuit_udfs::{Data, Error, Lease, Pass, Problem, RowsBuilder, Run};
+use pursuit_udfs::{Data, Error, Lease, Pass, Problem, RowsBuilder, Run, annotate};
 use tokio::sync::mpsc::{Receiver, channel};
 
 use crate::answer;
@@ -78,7 +78,7 @@ impl Selection {
             });
             passing = pushed.await.map_err(ours)?;
         }
-        running.job(move |_| passing.finish()).await.map_err(ours)
+        running.job(move |run| passing.finish(run)).await.map_err(ours)
     }
 
     fn read_in_turns(&self, context: &Arc<TaskContext>, run: &Run) -> Result<Turns> {
@@ -176,9 +176,12 @@ impl Passing {
         let bytes: usize = first.iter().map(|(batch, _)| batch.get_array_memory_size()).sum();
         let kept = run.reserve(first.iter().map(|(batch, _)| RowsBuilder::bytes_for(plan, batch.num_rows())).sum())?;
         let copies = run.reserve(2 * bytes)?;
+        let mut names = run.reserve(0)?;
         for (batch, _) in &first {
             run.check()?;
+            let before = builder.name_bytes();
             encode(&call, batch)?.hand_over(|rows, label, weights, features| builder.push(rows, label, weights, features))?;
+            names.grow(builder.name_bytes().saturating_sub(before))?;
         }
         let order = UInt32Array::from(builder.content_order());
         let finish = run.reserve(builder.finish_bytes())?;
@@ -203,8 +206,9 @@ impl Passing {
         encode(&self.call, batch)?.hand_over(|rows, label, weights, features| pass.push(rows, label, weights, features))
     }
 
-    fn finish(self) -> Result<Vec<ArrayRef>, Error> {
-        let ranking = self.pass.finish(&self.problem)?;
+    fn finish(self, run: &Run) -> Result<Vec<ArrayRef>, Error> {
+        let mut ranking = self.pass.finish(&self.problem)?;
+        annotate(&self.problem, &mut ranking, run)?;
         let question = &self.call.question;
         let rows = answer::rows(&self.problem, &ranking, &question.common, &self.call.plan);
         Ok(answer::columns(&rows, question.spec.name))

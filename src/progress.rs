@@ -14,8 +14,12 @@ struct State {
     since: Option<Instant>,
     rows: u64,
     step: Option<String>,
+    /// What is to be known of the answers, each once.
+    remarks: Vec<String>,
     on_idle: Option<Arc<dyn Fn() + Send + Sync>>,
 }
+
+const REMARKS_MAX: usize = 20;
 
 impl Progress {
     /// One line for a person, and for how long it has been going on; `None` when no selection is running.
@@ -26,6 +30,20 @@ impl Progress {
             None => format!("reading: {} rows", thousands(state.rows)),
         };
         Some((line, state.since?.elapsed()))
+    }
+
+    /// What is to be known of the answers since this was last asked: a line for each.
+    pub fn take_remarks(&self) -> Vec<String> {
+        std::mem::take(&mut self.lock().remarks)
+    }
+
+    pub(crate) fn remark(&self, function: &str, line: &str) {
+        let line = format!("{function}: {line}");
+        let mut state = self.lock();
+        // A selection for each of many groups would fill the memory with remarks that nobody takes.
+        if state.remarks.len() < REMARKS_MAX && !state.remarks.contains(&line) {
+            state.remarks.push(line);
+        }
     }
 
     /// Calls `then` whenever the last selection ends, before its answer is shown.
@@ -109,6 +127,16 @@ mod tests {
         assert_eq!(line().unwrap(), "omp: step 3 of 10");
         drop(selecting);
         assert_eq!(line(), None);
+    }
+
+    #[test]
+    fn a_remark_is_made_once() {
+        let progress = Progress::default();
+        ["a", "b", "a"].iter().for_each(|line| progress.remark("omp", line));
+        assert_eq!(progress.take_remarks(), ["omp: a", "omp: b"]);
+        assert!(progress.take_remarks().is_empty());
+        (0..100).for_each(|at| progress.remark("omp", &format!("{at}")));
+        assert_eq!(progress.take_remarks().len(), REMARKS_MAX);
     }
 
     #[test]

@@ -119,6 +119,8 @@ impl Question {
                 active.set_step(name, done, total, note);
             }
         });
+        let progress = Arc::clone(progress);
+        run = run.with_remarks(move |line| progress.remark(name, line));
         let begun = Instant::now();
         run = run.with_clock(move || begun.elapsed().as_secs_f64()).until(self.common.time_limit);
         if let Some(budget) = budget {

@@ -160,7 +160,8 @@ impl AsyncScalarUDFImpl for SelectFrom {
 }
 
 /// Options that a gram was made with, and that nobody can change afterwards.
-pub(crate) const SETTLED: [&str; 8] = ["task", "nulls", "max_levels", "max_classes", "weights", "exclude", "features", "reads"];
+pub(crate) const SETTLED: [&str; 9] =
+    ["task", "nulls", "max_levels", "levels", "max_classes", "weights", "exclude", "features", "reads"];
 
 fn question(spec: Arc<Spec>, options: &str) -> Result<Question> {
     let name = spec.name;

@@ -69,9 +69,7 @@ pub async fn run(arguments: Arguments) -> Result<()> {
         color: is_terminal,
         instrumented_registry: stores,
     };
-    if std::io::stderr().is_terminal() {
-        show_progress(engine.progress());
-    }
+    show_progress(engine.progress(), std::io::stderr().is_terminal(), arguments.quiet);
     if arguments.command.is_empty() && arguments.file.is_empty() {
         if !arguments.quiet {
             println!("Pursuit {}: feature selection in SQL. \\? lists commands, \\q quits. Try", env!("CARGO_PKG_VERSION"));
@@ -113,15 +111,24 @@ async fn session(arguments: &Arguments, stores: Arc<InstrumentedObjectStoreRegis
 /// How long a selection runs before it says so.
 const QUIET_FOR: Duration = Duration::from_secs(2);
 
-/// Keeps one line on the terminal up to date while a long selection runs, and wipes it away before the answer.
-fn show_progress(progress: Arc<Progress>) {
+/// Keeps one line on the terminal up to date while a long selection runs, wipes it away before the answer, and says in one line what is to be known
+/// of that.
+fn show_progress(progress: Arc<Progress>, is_terminal: bool, is_quiet: bool) {
     let is_shown = Arc::new(AtomicBool::new(false));
     let shown = Arc::clone(&is_shown);
+    let watched = Arc::downgrade(&progress);
     progress.on_idle(move || {
         if shown.swap(false, Ordering::Relaxed) {
             eprint!("\r\x1b[K");
         }
+        let remarks = watched.upgrade().map(|progress| progress.take_remarks()).unwrap_or_default();
+        if let Some(line) = remark(&remarks).filter(|_| !is_quiet) {
+            eprintln!("{line}");
+        }
     });
+    if !is_terminal {
+        return;
+    }
     std::thread::spawn(move || {
         loop {
             std::thread::sleep(Duration::from_millis(200));
@@ -133,3 +140,18 @@ fn show_progress(progress: Arc<Progress>) {
         }
     });
 }
+
+/// Remarks as one line of a length to read.
+fn remark(remarks: &[String]) -> Option<String> {
+    let first = remarks.first()?;
+    let more = match remarks.len() - 1 {
+        0 => String::new(),
+        more => format!(" (and {more} more: see the column note)"),
+    };
+    let cut: String = first.chars().take(LINE).collect();
+    let dots = if cut.len() < first.len() { "…" } else { "" };
+    Some(format!("note: {cut}{dots}{more}"))
+}
+
+/// Letters of a line of remarks.
+const LINE: usize = 300;

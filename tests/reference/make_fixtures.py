@@ -216,14 +216,13 @@ def moments():
         table.loc[rng.random(n) < share, name] = None
     weight = np.round(rng.uniform(0.2, 4, n), 3)
 
-    dummies = pd.get_dummies(table["colour"], prefix="colour", prefix_sep="=", dtype=float)
-    # get_dummies says 0 for a missing text; unknown is what it is.
-    dummies[table["colour"].isna()] = np.nan
+    # A missing text is a level of its own; where rows with NULLs are dropped there is no such level.
+    dummies = pd.get_dummies(table["colour"], prefix="colour", prefix_sep="=", dtype=float, dummy_na=True)
     design = pd.concat([table[numeric], table[["flag"]].astype(float), dummies], axis=1)
-    assert list(design) == numeric + ["flag"] + [f"colour={v}" for v in levels]
+    assert list(design) == numeric + ["flag"] + [f"colour={v}" for v in levels + ["nan"]]
     x = design.to_numpy(float)
-    complete = ~np.isnan(x).any(axis=1)
-    dropped = cross(x[complete], np.ones(complete.sum()))
+    complete = ~np.isnan(x).any(axis=1) & table["colour"].notna().to_numpy()
+    dropped = cross(x[complete][:, :-1], np.ones(complete.sum()))
     assert all(m > 0 for m in dropped["mean"][-4:])  # every level is still there
 
     def values(name):

@@ -9,6 +9,7 @@ use crate::{Error, Result};
 pub struct Run {
     cancelled: Arc<AtomicBool>,
     progress: Option<Arc<Report>>,
+    remarks: Option<Arc<dyn Fn(&str) + Send + Sync>>,
     budget: Option<Arc<dyn Budget>>,
     clock: Option<Arc<Clock>>,
     deadline: Option<f64>,
@@ -89,6 +90,18 @@ impl Run {
     pub fn with_progress(mut self, progress: impl Fn(usize, usize, &str) + Send + Sync + 'static) -> Self {
         self.progress = Some(Arc::new(progress));
         self
+    }
+
+    /// Told what a person should know of the answer, a line at a time.
+    pub fn with_remarks(mut self, remarks: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.remarks = Some(Arc::new(remarks));
+        self
+    }
+
+    pub fn remark(&self, line: &str) {
+        if let Some(remarks) = &self.remarks {
+            remarks(line);
+        }
     }
 
     /// Tells the time, in seconds since the run began; without it no time passes.

@@ -85,6 +85,7 @@ impl Table {
             task: self.task.unwrap_or(Task::Regression),
             nulls: self.common.nulls,
             max_levels: self.common.max_levels,
+            levels: self.common.levels,
             max_classes: self.common.max_classes,
             bytes_max: 0,
             left_out: Vec::new(),

@@ -211,6 +211,35 @@ fn a_policy_kept_as_a_table_decides_as_it_did() {
     }
 }
 
+/// A text of many values: which of them are told apart, the others and NULL are part of the policy, and a value that it has not seen is one of the others.
+#[test]
+fn a_policy_knows_the_others_and_nulls() {
+    let word = |row: usize| match row % 4 {
+        0 => None,
+        1 => Some(format!("rare {}", row % 90)),
+        other => Some(["yes", "no"][other - 2].to_string()),
+    };
+    let classes: Vec<f64> = (0..360).map(|row| [0.0, 1.0, 2.0, 2.0][row % 4]).collect();
+    for levels in [pursuit_udfs::Levels::Top, pursuit_udfs::Levels::Hash] {
+        let mut table = Table::random(360, 2, 3);
+        table.columns.push(("word".into(), Column::Text((0..360).map(word).collect())));
+        (table.common.levels, table.common.max_levels) = (levels, 20);
+        let policy = learn(&table, &classes, 0.01, &Asking::default());
+        let back = Policy::from_rows(&policy.to_rows()).unwrap();
+        assert_eq!(back, policy);
+        let right =
+            |decisions: Vec<Decision>| decisions.iter().zip(&classes).filter(|(d, class)| d.class as f64 == **class).count();
+        let found = right(decide(&back, &table));
+        assert!(found > if levels == pursuit_udfs::Levels::Top { 355 } else { 250 }, "{levels:?}: {found}");
+        // Other rare words.
+        if let (pursuit_udfs::Levels::Top, Column::Text(words)) = (levels, &mut table.columns[2].1) {
+            words.iter_mut().flatten().filter(|word| word.starts_with("rare")).for_each(|word| word.push_str(" indeed"));
+            let found = right(decide(&back, &table));
+            assert!(found > 355, "unseen words: {found}");
+        }
+    }
+}
+
 #[test]
 fn a_broken_policy_is_refused() {
     let (table, label) = mixed();

@@ -3,6 +3,7 @@
 mod conformance;
 mod datum_wise;
 mod house;
+mod levels;
 mod moments;
 mod one_pass;
 mod options;

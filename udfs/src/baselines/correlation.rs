@@ -8,9 +8,9 @@ selector! {
     /// Ranks every feature by itself: the absolute value of Pearson's correlation with the label. Fast and easily
     /// understood, but blind to redundancy: of two copies of a good feature it ranks both at the top.
     ///
-    /// A text column or a group counts with its multiple correlation, the square root of the R² of a fit on all its
-    /// columns; for classes the label is one 0/1 column each, jointly. `train_score` and `gain` show what each feature adds
-    /// to those ranked before it.
+    /// A text column or a group has a multiple correlation, the square root of the R² of a fit on all its columns. It counts as the
+    /// single column that it is worth beyond chance, because many levels explain something of anything. For classes the label is one
+    /// 0/1 column each, jointly. `train_score` and `gain` show what each feature adds to those ranked before it.
     ///
     /// Cost: one pass over the table.
     #[selector(

@@ -88,7 +88,7 @@ impl<'a> Path<'a> {
 
     /// How many units the best active set of the path has, by the information criterion of least squares on it.
     fn best_size(&self) -> usize {
-        let mut best = (Pursuit::new(self.products).ebic(), 0);
+        let mut best = (Pursuit::new(self.products).ebic_of_columns(), 0);
         let mut active: Vec<usize> = Vec::new();
         for knot in &self.knots {
             match knot.change {
@@ -103,8 +103,8 @@ impl<'a> Path<'a> {
                 }
             });
             let size = self.problem.must_include.len() + units(self.products, &active).len();
-            if fit.ebic() < best.0 {
-                best = (fit.ebic(), size);
+            if fit.ebic_of_columns() < best.0 {
+                best = (fit.ebic_of_columns(), size);
             }
             if size >= best.1 + PATIENCE || fit.columns.len() as f64 + 2.0 >= self.products.rows {
                 break;
@@ -157,7 +157,7 @@ impl<'a> Path<'a> {
                 let is = |change: Option<Change>, kind: fn(usize) -> Change| {
                     columns.iter().any(|c| self.products.unit_of[*c] == unit && change == Some(kind(*c)))
                 };
-                choice.note = if is(pair[0].change, Change::Enters) {
+                choice.reason = if is(pair[0].change, Change::Enters) {
                     Some("enters".to_string())
                 } else if is(pair[1].change, Change::Leaves) {
                     Some("leaves".to_string())

@@ -20,6 +20,8 @@ pub struct Choice {
     /// Coefficient of a single-column unit, in the input's units.
     pub coefficient: Option<f64>,
     /// What happened to the unit at this step, where a selector returns a whole path.
+    pub reason: Option<String>,
+    /// What a person would remark on it; filled in around the selector.
     pub note: Option<String>,
 }
 
@@ -35,6 +37,7 @@ impl Choice {
             valid_error: None,
             cost: None,
             coefficient: None,
+            reason: None,
             note: None,
         }
     }

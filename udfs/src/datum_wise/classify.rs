@@ -7,7 +7,6 @@ use crate::datum_wise::rounds::Rounds;
 use crate::datum_wise::walk::Walk;
 use crate::reading::block::Block;
 use crate::reading::plan::Feature;
-use crate::reading::rows::Coding;
 use crate::{Result, Run};
 
 impl Policy {
@@ -15,7 +14,7 @@ impl Policy {
     pub fn features(&self) -> Vec<Feature> {
         let mut features: Vec<Feature> = Vec::new();
         for column in &self.columns {
-            let is_level = matches!(column.coding, Coding::Level(_));
+            let is_level = column.coding.is_of_text();
             match features.iter_mut().find(|feature| feature.name == column.feature) {
                 Some(feature) => feature.is_text |= is_level,
                 None => features.push(Feature { name: column.feature.clone(), is_text: is_level }),

@@ -1,6 +1,9 @@
+use std::rc::Rc;
+
 use crate::datum_wise::policy::{Policy, PolicyColumn};
 use crate::reading::block::{Block, NO_LEVEL, Numbers, is_value};
-use crate::reading::rows::Coding;
+use crate::reading::coding::{Coding, TextColumns};
+use crate::reading::plan::Feature;
 
 /// Rows that are coded together.
 pub(crate) const BLOCK: usize = 256;
@@ -8,12 +11,17 @@ pub(crate) const BLOCK: usize = 256;
 /// Where a column of a policy comes from.
 enum Source<'a> {
     Number(&'a dyn Numbers),
-    Level { codes: &'a [u32], level: Option<u32> },
+    /// Which of the policy's columns each code stands for, and which of them this is.
+    Level {
+        codes: &'a [u32],
+        column_of: Rc<[u32]>,
+        column: u32,
+    },
     MissingNumber(&'a dyn Numbers),
     MissingLevel(&'a [u32]),
 }
 
-/// The columns of a policy in a block of rows: coded values less their mean, 0 where there is none. A column is coded when it is first asked for.
+/// The columns of a policy in a block of rows: coded values less their mean, 0 where a number is NULL. A column is coded when it is first asked for.
 pub(crate) struct Coded<'a> {
     sources: Vec<(Source<'a>, f64)>,
     start: usize,
@@ -26,21 +34,26 @@ impl<'a> Coded<'a> {
     /// From blocks for each of [`Policy::features`].
     pub fn new(policy: &Policy, features: &[Block<'a>]) -> Self {
         let names = policy.features();
-        let source = |column: &PolicyColumn| {
-            let at = names.iter().position(|feature| feature.name == column.feature).expect("a feature for each column");
-            let source = match (features[at], &column.coding) {
+        // A level that training did not see is among the others, and where there are none it is no level.
+        let columns_of = |(feature, block): (&Feature, &Block<'_>)| -> Rc<[u32]> {
+            let Block::Levels { names, .. } = block else { return Rc::default() };
+            let own = (0..).zip(&policy.columns).filter(|(_, column)| column.feature == feature.name);
+            let columns = TextColumns::new(own.map(|(at, column)| (at, &column.coding)));
+            names.iter().map(|name| columns.find(name)).collect()
+        };
+        let columns_of: Vec<Rc<[u32]>> = names.iter().zip(features).map(columns_of).collect();
+        let source = |(column, of): (u32, &PolicyColumn)| {
+            let at = names.iter().position(|feature| feature.name == of.feature).expect("a feature for each column");
+            let source = match (features[at], &of.coding) {
                 (Block::Numbers(numbers), Coding::Number) => Source::Number(numbers),
                 (Block::Numbers(numbers), _) => Source::MissingNumber(numbers),
-                // A level that training did not see is none of the levels.
-                (Block::Levels { codes, names }, Coding::Level(level)) => {
-                    Source::Level { codes, level: names.iter().position(|name| name == level).map(|at| at as u32) }
-                }
-                (Block::Levels { codes, .. }, _) => Source::MissingLevel(codes),
+                (Block::Levels { codes, .. }, Coding::Missing) => Source::MissingLevel(codes),
+                (Block::Levels { codes, .. }, _) => Source::Level { codes, column_of: Rc::clone(&columns_of[at]), column },
             };
-            (source, column.mean)
+            (source, of.mean)
         };
         let columns = policy.columns.len();
-        let sources = policy.columns.iter().map(source).collect();
+        let sources = (0..).zip(&policy.columns).map(source).collect();
         Self { sources, start: 0, rows: 0, is_coded: vec![false; columns], values: vec![[0.0; BLOCK]; columns] }
     }
 
@@ -80,8 +93,8 @@ impl<'a> Coded<'a> {
                 numbers.fill(self.start, out);
                 out.iter_mut().for_each(|x| *x = f64::from(!is_value(*x)) - mean);
             }
-            Source::Level { codes, level } => {
-                let value = |code: u32| if code == NO_LEVEL { 0.0 } else { f64::from(Some(code) == *level) - mean };
+            Source::Level { codes, column_of, column } => {
+                let value = |code: u32| f64::from(code != NO_LEVEL && column_of[code as usize] == *column) - mean;
                 out.iter_mut().zip(&codes[self.start..]).for_each(|(out, code)| *out = value(*code));
             }
             Source::MissingLevel(codes) => {

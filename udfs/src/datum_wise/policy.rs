@@ -2,7 +2,7 @@ use std::ops::Range;
 
 use crate::datum_wise::rewards::Rewards;
 use crate::datum_wise::walk::{Walk, starts};
-use crate::reading::rows::Coding;
+use crate::reading::coding::Coding;
 
 /// A learned policy: what to do next with a row of which some units are known. It scores every action, a class or a unit,
 /// linearly in what is known, and takes the best.

@@ -241,7 +241,7 @@ mod tests {
     use crate::datum_wise::rewards::Rewards;
     use crate::datum_wise::walk::Walk;
     use crate::reading::block::Block;
-    use crate::reading::rows::Coding;
+    use crate::reading::coding::Coding;
 
     #[test]
     fn scores_that_are_no_numbers_end_in_a_prediction() {

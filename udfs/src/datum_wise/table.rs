@@ -3,7 +3,7 @@ use std::ops::Range;
 use crate::contract::report::{Kind, Values};
 use crate::datum_wise::rewards::{Bits, has, insert, words};
 use crate::datum_wise::{Discount, Neighbours, Policy, PolicyColumn, PolicyUnit, Relation, Rewards, Weights};
-use crate::reading::rows::Coding;
+use crate::reading::coding::Coding;
 use crate::{Error, Result};
 
 /// The columns of a policy's table. Actions are numbered, classes first, then features; `action` is the name of one. So that a table can be in
@@ -14,7 +14,7 @@ use crate::{Error, Result};
 /// | `start` | an action's score before anything is known |
 /// | `known` | what it gains when `feature` becomes known |
 /// | `weight` | what it gains by each unit of `feature` above its mean, or by being `level` |
-/// | `mean` | of a number, or the share of a level; `missing`: the share of NULLs |
+/// | `mean` | of a number, or the share of a level; `missing`: the share of NULLs; `others`: of texts that are none of the levels; `bucket`: of a bucket of texts, whose `level` is its number and how many there are |
 /// | `price`, `next_price` | of a feature; next to one of those it is `shared` with |
 /// | `mistake` | what predicting a class costs where `feature` is true |
 /// | `class`, `given`, `budget`, `near`, `far`, `relation` | the rest of the rules |
@@ -54,7 +54,11 @@ impl PolicyRow {
     }
 
     fn column(self, at: usize, column: &PolicyColumn) -> Self {
-        let level = if let Coding::Level(level) = &column.coding { Some(level.clone()) } else { None };
+        let level = match &column.coding {
+            Coding::Level(level) => Some(level.clone()),
+            Coding::Bucket { bucket, of } => Some(format!("{bucket} of {of}")),
+            Coding::Number | Coding::Others | Coding::Missing => None,
+        };
         Self { level, ..self.feature(at, &column.feature) }
     }
 }
@@ -71,7 +75,12 @@ impl Policy {
         for (at, unit) in self.units.iter().enumerate() {
             rows.push(PolicyRow::new("price", self.rewards.prices[at]).action(classes + at, &unit.name));
             for column in unit.columns.clone() {
-                let part = if self.columns[column].coding == Coding::Missing { "missing" } else { "mean" };
+                let part = match self.columns[column].coding {
+                    Coding::Number | Coding::Level(_) => "mean",
+                    Coding::Bucket { .. } => "bucket",
+                    Coding::Others => "others",
+                    Coding::Missing => "missing",
+                };
                 let row = PolicyRow::new(part, self.columns[column].mean).action(classes + at, &unit.name);
                 rows.push(row.column(column, &self.columns[column]));
             }
@@ -240,13 +249,23 @@ fn names(rows: &[PolicyRow], part: &str, first: usize) -> Result<Vec<String>> {
 
 /// The columns in order, and each unit's.
 fn columns(rows: &[PolicyRow], classes: usize, units: usize) -> Result<(Vec<PolicyColumn>, Vec<Range<usize>>)> {
-    let mut parts: Vec<&PolicyRow> = rows.iter().filter(|row| row.part == "mean" || row.part == "missing").collect();
+    let is_column = |row: &&PolicyRow| ["mean", "bucket", "others", "missing"].contains(&row.part.as_str());
+    let mut parts: Vec<&PolicyRow> = rows.iter().filter(is_column).collect();
     parts.sort_by_key(|row| row.feature_id);
     let mut columns = Vec::new();
     let mut ranges: Vec<Range<usize>> = Vec::new();
     for (at, row) in parts.into_iter().enumerate() {
         let coding = match (&row.level, row.part.as_str()) {
             (_, "missing") => Coding::Missing,
+            (_, "others") => Coding::Others,
+            (level, "bucket") => {
+                let numbers = level.as_ref().and_then(|level| level.split_once(" of "));
+                let numbers = numbers.and_then(|(bucket, of)| Some((bucket.parse().ok()?, of.parse().ok()?)));
+                match numbers {
+                    Some((bucket, of)) if bucket < of => Coding::Bucket { bucket, of },
+                    _ => return Err(broken("the `level` of a bucket is its number `of` how many there are")),
+                }
+            }
             (Some(level), _) => Coding::Level(level.clone()),
             (None, _) => Coding::Number,
         };

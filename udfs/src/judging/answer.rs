@@ -1,17 +1,22 @@
 //! Around every selector, ours and a plugin's: what it answers is checked and completed, so that the columns of an answer mean the same for all.
 
+use crate::judging::notes::annotate;
 use crate::judging::size;
 use crate::linear::products::Products;
 use crate::linear::pursuit::explain;
 use crate::{Error, Problem, Ranking, Result, Run, Selector};
 
 /// Asks a selector, and returns its ranking with `gain`, `train_score` and `coefficient` of every choice: those of least squares on the features up to it,
-/// unless the selector gave its own. With folds also `valid_score` and `valid_error`, and as many choices as these say.
+/// unless the selector gave its own. With folds also `valid_score` and `valid_error`, and as many choices as these say. Notes are added to all.
 pub fn answer(selector: &dyn Selector, problem: &Problem, run: &Run) -> Result<Ranking> {
-    match problem.folds {
-        Some(folds) => size::in_folds(selector, problem, folds, run),
-        None => once(selector, problem, run),
+    let mut ranking = match problem.folds {
+        Some(folds) => size::in_folds(selector, problem, folds, run)?,
+        None => once(selector, problem, run)?,
+    };
+    if !is_path(&ranking) {
+        annotate(problem, &mut ranking, run)?;
     }
+    Ok(ranking)
 }
 
 /// Asks once, about all rows.

@@ -104,7 +104,8 @@ pub(crate) fn imitate(problem: &Problem, run: &Run) -> Result<Imitated> {
         places.iter().map(|(i, is_knockoff)| if *is_knockoff { imitations[*i] } else { correlations[*i] }).collect();
     let seen = Seen { rows: problem.seen().rows, missing: vec![0; names.len()], ..Seen::default() };
     let (label, weight) = (Label::Numbers, products.rows);
-    let gram = Gram { design, label: label.clone(), seen, weight, matrix, products: label_products, label_energy: 1.0 };
+    let means = vec![0.0; design.len()];
+    let gram = Gram { design, label: label.clone(), seen, weight, means, matrix, products: label_products, label_energy: 1.0 };
     let table = Arc::new(Table::of_gram(names, gram));
     let k = Some(all_units.len());
     let problem =

@@ -7,5 +7,6 @@ pub(crate) mod knockoffs;
 pub(crate) mod least_squares;
 mod measures;
 pub(crate) mod metric;
+pub(crate) mod notes;
 pub(crate) mod resample;
 pub(crate) mod size;

@@ -33,6 +33,8 @@ pub struct Tiles {
 impl Tiles {
     /// Rows that can be packed at a time.
     pub const ROWS: usize = ROWS;
+    /// Columns that are packed side by side.
+    pub const WIDTH: usize = WIDTH;
 
     /// Adds columns of zeros up to `columns`; what has been summed stays.
     pub fn grow(&mut self, columns: usize) {
@@ -67,6 +69,14 @@ impl Tiles {
         for (strip, values) in values.chunks(WIDTH).enumerate() {
             let start = self.aligned + (strip * ROWS + row) * WIDTH;
             self.packed[start..start + values.len()].copy_from_slice(values);
+        }
+    }
+
+    /// Adds a packed row, `scale` times, to `sums`, which has room for whole strips.
+    pub fn add_row(&self, row: usize, scale: f64, sums: &mut [f64]) {
+        for (strip, sums) in sums.as_chunks_mut::<WIDTH>().0.iter_mut().enumerate().take(self.columns.div_ceil(WIDTH)) {
+            let packed = &self.packed[self.aligned + (strip * ROWS + row) * WIDTH..][..WIDTH];
+            sums.iter_mut().zip(packed).for_each(|(sum, x)| *sum += scale * x);
         }
     }
 

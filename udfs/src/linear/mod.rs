@@ -1,5 +1,6 @@
 //! Least squares and what grows out of it: products of columns, pursuits, paths, logistic regression.
 
+pub(crate) mod chance;
 pub(crate) mod lars;
 pub(crate) mod logistic;
 pub(crate) mod nnls;

@@ -74,7 +74,10 @@ impl Products {
                     let scale = if problem.standardize { 1.0 / energy.sqrt() } else { 1.0 };
                     combinations.extend((energy > 0.0).then(|| vec![(column, scale)]));
                 }
-                _ => combinations.extend(orthonormal(columns, &inner, run)?),
+                _ => match levels(columns, problem, &inner) {
+                    Some(basis) => combinations.extend(basis),
+                    None => combinations.extend(orthonormal(columns, &inner, run)?),
+                },
             }
             unit_of.resize(combinations.len(), unit);
             units.push(start..combinations.len());
@@ -148,6 +151,7 @@ impl Products {
                 }
             }
         };
+        products.settle_units();
         products.energies = (0..products.columns()).map(|j| products.inner(j, j)).collect();
         Ok(products)
     }
@@ -167,6 +171,24 @@ impl Products {
             run,
             _memory: memory,
         }
+    }
+
+    /// The columns of a wider unit are orthonormal by construction; rounding must not say otherwise.
+    fn settle_units(&mut self) {
+        let columns = self.columns();
+        if let Source::Matrix(matrix) = &mut self.source {
+            for unit in self.units.iter().filter(|unit| unit.len() > 1) {
+                for i in unit.clone() {
+                    matrix[i * columns + unit.start..i * columns + unit.end].fill(0.0);
+                    matrix[i * columns + i] = 1.0;
+                }
+            }
+        }
+    }
+
+    /// Whether nobody waits for the answer any more.
+    pub fn is_cancelled(&self) -> bool {
+        self.run.check().is_err()
     }
 
     pub fn columns(&self) -> usize {
@@ -249,6 +271,26 @@ fn weighted_dot(a: &[f64], b: &[f64], weights: &[f64]) -> f64 {
     if weights.is_empty() { dot(a, b) } else { a.iter().zip(b).zip(weights).map(|((x, y), w)| w * x * y).sum() }
 }
 
+/// An orthonormal basis of what the levels of a text span, if the columns are those of one: every row has exactly one of them. A
+/// reflection that takes the first level to the constant takes the others to a basis of what is orthogonal to it, each of which is then a level and a multiple of the first.
+fn levels(columns: &[usize], problem: &Problem, inner: &impl Fn(usize, usize) -> f64) -> Option<Vec<Vec<(usize, f64)>>> {
+    let data = &problem.table.data;
+    let (weight, mean): (f64, &dyn Fn(usize) -> f64) = match data {
+        Data::Gram(gram) => (gram.weight, &|column| gram.means[column]),
+        Data::Rows(rows) => (rows.weight(), &|column| rows.origins[column].mean),
+    };
+    if columns.iter().any(|column| data.design()[*column].is_number) {
+        return None;
+    }
+    let varying: Vec<(usize, f64)> =
+        columns.iter().filter(|column| inner(**column, **column) > 0.0).map(|column| (*column, mean(*column))).collect();
+    let is_whole = (varying.iter().map(|(_, share)| share).sum::<f64>() - 1.0).abs() < 1e-9;
+    let (first, others) = varying.split_first().filter(|_| is_whole && varying.iter().all(|(_, share)| *share > 0.0))?;
+    let scale = |(_, share): &(usize, f64)| 1.0 / (weight * share).sqrt();
+    let of_first = |share: f64| -share.sqrt() / (1.0 + first.1.sqrt()) * scale(first);
+    Some(others.iter().map(|level| vec![(level.0, scale(level)), (first.0, of_first(level.1))]).collect())
+}
+
 /// Gram and Schmidt with nothing but inner products: an orthonormal basis of what the columns span, the earlier
 /// columns first, dependent ones left out.
 fn orthonormal(columns: &[usize], inner: &impl Fn(usize, usize) -> f64, run: &Run) -> Result<Vec<Vec<(usize, f64)>>> {
@@ -322,6 +364,53 @@ mod tests {
         for i in 0..2 {
             for j in 0..2 {
                 assert!((products.inner(i, j) - f64::from(i == j)).abs() < 1e-12);
+            }
+        }
+    }
+
+    /// Levels of texts with and without NULLs, weights and values that are not told apart: their basis is orthonormal, and spans what theirs does.
+    #[test]
+    fn levels_have_an_orthonormal_basis() {
+        let mut random = Run::new(8).random("levels", 0);
+        let texts = |holes: usize, random: &mut crate::Random| -> Vec<Option<String>> {
+            (0..300).map(|_| (random.below(10) >= holes).then(|| format!("{}", random.below(8) * random.below(9)))).collect()
+        };
+        for (holes, max_levels) in [(0, 50), (2, 50), (2, 5)] {
+            let mut table = Table::random(300, 1, 1);
+            table.columns.push(("t".into(), crate::testing::Column::Text(texts(holes, &mut random))));
+            table.weights = Some((0..300).map(|_| random.below(4) as f64).collect());
+            table.common.max_levels = max_levels;
+            let label: Vec<f64> = (0..300).map(|_| random.normal()).collect();
+            for problem in [table.problem(&label), table.problem_of_rows(&label)] {
+                let products = Products::new(&problem, &Run::default()).unwrap();
+                let columns = &problem.units[1].columns;
+                let inner = |i: usize, j: usize| match &problem.table.data {
+                    Data::Gram(gram) => gram.matrix[i * gram.design.len() + j],
+                    Data::Rows(rows) => weighted_dot(&rows.columns[i], &rows.columns[j], &rows.weights),
+                };
+                let basis = levels(columns, &problem, &inner).unwrap();
+                assert_eq!(basis.len(), columns.len() - 1);
+                let between = |a: &[(usize, f64)], b: &[(usize, f64)]| -> f64 {
+                    a.iter().flat_map(|(i, c)| b.iter().map(move |(j, e)| (i, c * e, j))).map(|(i, c, j)| c * inner(*i, *j)).sum()
+                };
+                for (i, a) in basis.iter().enumerate() {
+                    assert!(basis.iter().enumerate().all(|(j, b)| (between(a, b) - f64::from(i == j)).abs() < 1e-9));
+                }
+                let plain = orthonormal(columns, &inner, &Run::default()).unwrap();
+                assert_eq!(plain.len(), basis.len());
+                // The label has the same length in both.
+                let length: f64 = products.units[1].clone().map(|j| products.correlations[j].powi(2)).sum();
+                let correlation = |vector: &[(usize, f64)]| -> f64 {
+                    let of = |column: usize| match &problem.table.data {
+                        Data::Gram(gram) => gram.products[column] / gram.label_energy.sqrt(),
+                        Data::Rows(rows) => {
+                            weighted_dot(&rows.columns[column], &rows.labels[0], &rows.weights)
+                                / weighted_dot(&rows.labels[0], &rows.labels[0], &rows.weights).sqrt()
+                        }
+                    };
+                    vector.iter().map(|(column, c)| c * of(*column)).sum()
+                };
+                assert!((plain.iter().map(|vector| correlation(vector).powi(2)).sum::<f64>() - length).abs() < 1e-10);
             }
         }
     }

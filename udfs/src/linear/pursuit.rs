@@ -1,4 +1,5 @@
 use crate::kernels::dot;
+use crate::linear::chance::stand_in;
 use crate::linear::products::{INDEPENDENT, Products};
 use crate::reading::problem::Problem;
 use crate::{Choice, Ranking, Result, Run};
@@ -9,6 +10,7 @@ use crate::{Choice, Ranking, Result, Run};
 /// With `S` the columns so far and `P` the projection off their span it keeps, for every column `j`, the correlation
 /// `xⱼ · P y` with the residual and the energy `‖P xⱼ‖²` that is left. Taking in a column costs one product with all
 /// others and one sweep over the factor: no system is ever solved.
+#[derive(Clone)]
 pub struct Pursuit<'a> {
     /// What it pursues.
     pub products: &'a Products,
@@ -18,8 +20,11 @@ pub struct Pursuit<'a> {
     pub energies: Vec<f64>,
     /// ‖P y‖², where the label has length 1
     pub unexplained: f64,
-    /// The columns taken in.
+    /// The same if each unit had explained no more than its stand-in: what is not due to a unit's many columns.
+    left: f64,
+    /// The columns taken in, and of how many units they are.
     pub columns: Vec<usize>,
+    units: usize,
     /// Row s: the s-th orthonormal direction times every column.
     factor: Vec<Vec<f64>>,
     /// The s-th direction times the label's columns.
@@ -34,7 +39,9 @@ impl<'a> Pursuit<'a> {
             correlations: products.correlations.clone(),
             energies: products.energies.clone(),
             unexplained: 1.0,
+            left: 1.0,
             columns: Vec::new(),
+            units: 0,
             factor: Vec::new(),
             projections: Vec::new(),
         }
@@ -57,12 +64,24 @@ impl<'a> Pursuit<'a> {
         dot(c, c)
     }
 
-    /// Length of the unit's correlations with the residual.
-    pub fn correlation(&self, unit: usize) -> f64 {
+    /// Length of the unit's correlations with the residual, whatever the number of its columns.
+    pub fn length(&self, unit: usize) -> f64 {
         self.products.units[unit].clone().map(|column| self.squared_correlation(column)).sum::<f64>().sqrt()
     }
 
-    /// Length of the residual's projection on what the unit adds: the square root of what taking it in explains.
+    /// The correlation with the residual of a single column; of a wider unit that of its stand-in.
+    pub fn correlation(&self, unit: usize) -> f64 {
+        let columns = self.products.units[unit].clone();
+        let length = self.length(unit);
+        if columns.len() == 1 {
+            return length;
+        }
+        // What a direction has left is what it can explain by chance.
+        self.beyond_chance(length * length, columns.map(|column| self.energies[column]).sum()).sqrt()
+    }
+
+    /// Length of the residual's projection on what the unit adds: the square root of what taking it in explains; of a wider unit, of what its
+    /// stand-in does.
     pub fn projection(&self, unit: usize) -> f64 {
         let columns = self.products.units[unit].clone();
         if columns.len() == 1 {
@@ -71,17 +90,24 @@ impl<'a> Pursuit<'a> {
             }
             return (self.squared_correlation(columns.start) / self.energies[columns.start]).sqrt();
         }
-        let mut trial = Pursuit {
-            products: self.products,
-            correlations: self.correlations.clone(),
-            energies: self.energies.clone(),
-            unexplained: self.unexplained,
-            columns: self.columns.clone(),
-            factor: self.factor.clone(),
-            projections: Vec::new(),
-        };
+        let mut trial = Pursuit { projections: Vec::new(), ..self.clone() };
         trial.take_unit(unit);
-        (self.unexplained - trial.unexplained).max(0.0).sqrt()
+        let columns = trial.columns.len() - self.columns.len();
+        self.beyond_chance((self.unexplained - trial.unexplained).max(0.0), columns as f64).sqrt()
+    }
+
+    /// What of the label the stand-in explains for so many columns that explain a part of what is left.
+    fn beyond_chance(&self, part: f64, columns: f64) -> f64 {
+        if self.unexplained <= 0.0 {
+            return 0.0;
+        }
+        let (free, dimensions) = self.chances(self.columns.len());
+        stand_in(part / self.unexplained, columns, free, dimensions) * self.unexplained
+    }
+
+    /// Degrees of freedom when so many columns are taken in, and dimensions of the label.
+    fn chances(&self, columns: usize) -> (f64, f64) {
+        (self.products.rows - 1.0 - columns as f64, (self.products.labels.max(2) - 1) as f64)
     }
 
     /// The inner product of two columns off the span of those taken in.
@@ -95,6 +121,9 @@ impl<'a> Pursuit<'a> {
         let mut direction = self.products.cross(column);
         for earlier in &self.factor {
             let overlap = earlier[column];
+            if overlap == 0.0 {
+                continue;
+            }
             direction.iter_mut().zip(earlier).for_each(|(d, e)| *d -= overlap * e);
         }
         direction.iter_mut().for_each(|d| *d /= length);
@@ -117,11 +146,22 @@ impl<'a> Pursuit<'a> {
 
     /// Takes in what a unit adds: its open columns, one after the other.
     pub fn take_unit(&mut self, unit: usize) {
+        let (before, columns) = (self.unexplained, self.columns.len());
         for column in self.products.units[unit].clone() {
-            if self.is_open(column) {
+            // Of a unit of thousands of columns nothing is worth having when nobody waits for it any more.
+            if self.is_open(column) && !self.products.is_cancelled() {
                 self.take(column);
             }
         }
+        let added = self.columns.len() - columns;
+        self.units += usize::from(added > 0);
+        self.left = if self.columns.len() == self.units {
+            self.unexplained
+        } else {
+            let (free, dimensions) = self.chances(columns);
+            let share = if before > 0.0 { (before - self.unexplained) / before } else { 0.0 };
+            self.left * (1.0 - stand_in(share, added as f64, free, dimensions))
+        };
     }
 
     /// Xᵀ P xⱼ
@@ -172,13 +212,24 @@ impl<'a> Pursuit<'a> {
     }
 
     /// The extended Bayesian information criterion of Chen and Chen (2008), with the γ that Luo and Chen (2014) use
-    /// to stop sequential LASSO. Smaller is better.
+    /// to stop sequential LASSO. Smaller is better. A wider unit counts as its stand-in does, with one parameter and what that explains.
     pub fn ebic(&self) -> f64 {
-        let (n, d, s) = (self.products.rows, self.products.columns() as f64, self.columns.len() as f64);
-        let gamma = if d > 1.0 { (1.0 - n.ln() / (2.0 * d.ln())).max(0.0) } else { 0.0 };
-        let choose: f64 = (0..self.columns.len()).map(|i| ((d - i as f64) / (i as f64 + 1.0)).ln()).sum();
-        n * (self.unexplained / n).max(1e-300).ln() + s * n.ln() + 2.0 * gamma * choose
+        let units = self.products.units.iter().filter(|columns| !columns.is_empty()).count();
+        ebic(self.products.rows, self.left, units, self.units)
     }
+
+    /// The same of columns that were taken in one by one, whatever units they are of.
+    pub fn ebic_of_columns(&self) -> f64 {
+        ebic(self.products.rows, self.unexplained, self.products.columns(), self.columns.len())
+    }
+}
+
+/// Of a model with `chosen` of so many candidates.
+fn ebic(n: f64, unexplained: f64, candidates: usize, chosen: usize) -> f64 {
+    let (d, s) = (candidates as f64, chosen as f64);
+    let gamma = if d > 1.0 { (1.0 - n.ln() / (2.0 * d.ln())).max(0.0) } else { 0.0 };
+    let choose: f64 = (0..chosen).map(|i| ((d - i as f64) / (i as f64 + 1.0)).ln()).sum();
+    n * (unexplained / n).max(1e-300).ln() + s * n.ln() + 2.0 * gamma * choose
 }
 
 /// Chooses how many of a sequence of units are worth having.
@@ -339,6 +390,7 @@ mod tests {
         let promised = pursuit.projection(3);
         let before = pursuit.unexplained;
         pursuit.take_unit(3);
-        assert!((before - pursuit.unexplained - promised * promised).abs() < 1e-12);
+        let explained = stand_in((before - pursuit.unexplained) / before, 2.0, 38.0, 1.0) * before;
+        assert!((explained - promised * promised).abs() < 1e-12 && promised * promised < before - pursuit.unexplained);
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::models::fitted::{Column, NEW, Scores};
 use crate::models::table::{Parts, Row, broken, class_of, head, set, whole};
 use crate::reading::block::NO_LEVEL;
+use crate::reading::coding::Coding;
 use crate::reading::plan::Feature;
-use crate::reading::rows::Coding;
 use crate::{Label, Problem, Result, Run};
 
 /// What is added at first, and by each feature; all for each score.
@@ -50,7 +50,7 @@ pub(crate) fn rows(kind: &str, problem: &Problem, intercepts: &[f64], learnt: &[
             let feature = data.design[own[0].column].feature;
             let row = |part: &str| Row::new(part).class(class).feature(&problem.features()[feature]);
             // Without a value a column has its mean; and the flag of a missing one is 1.
-            let (mut new, mut flag) = (0.0, 0.0);
+            let (mut new, mut flag, mut others) = (0.0, 0.0, None);
             for learnt in own {
                 let (coefficient, origin) = (learnt.coefficients[output], &data.origins[learnt.column]);
                 match &origin.coding {
@@ -62,12 +62,17 @@ pub(crate) fn rows(kind: &str, problem: &Problem, intercepts: &[f64], learnt: &[
                         rows.push(row("coefficient").level(Some(level)).value(coefficient));
                         new += coefficient * origin.mean;
                     }
+                    // A value that was not there is one of the others.
+                    Coding::Others | Coding::Bucket { .. } => {
+                        others = Some(coefficient);
+                        new += coefficient * origin.mean;
+                    }
                     Coding::Missing => flag = coefficient,
                 }
             }
             rows.push(row("missing").value(new + flag));
             if is_text(feature) {
-                rows.push(row("new").value(new));
+                rows.push(row("new").value(others.unwrap_or(new)));
             }
         }
     }

@@ -10,8 +10,8 @@ use crate::network::kept::KeptLayer;
 use crate::network::mlp::Mlp;
 use crate::network::samples::{Inputs, Loss};
 use crate::network::training::Training;
+use crate::reading::coding::Coding;
 use crate::reading::plan::Feature;
-use crate::reading::rows::Coding;
 use crate::{Label, Problem, Result, Run, Split};
 
 /// A network that has been trained, and how columns became its inputs.
@@ -35,10 +35,7 @@ pub(crate) fn fit(problem: &Problem, training: &Training, run: &Run) -> Result<V
     used.dedup();
     let name = |feature: usize| problem.features()[feature].as_str();
     let is_text = |feature: usize| {
-        inputs
-            .columns
-            .iter()
-            .any(|at| data.design[*at].feature == feature && matches!(data.origins[*at].coding, Coding::Level(_)))
+        inputs.columns.iter().any(|at| data.design[*at].feature == feature && data.origins[*at].coding.is_of_text())
     };
     let features = used.iter().map(|at| Feature { name: name(*at).to_string(), is_text: is_text(*at) });
     let mut rows = head("mlp", classes, &features.collect::<Vec<_>>());

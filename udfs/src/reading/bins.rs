@@ -2,7 +2,8 @@
 
 use rayon::prelude::*;
 
-use crate::reading::rows::{Coding, Rows};
+use crate::reading::coding::Coding;
+use crate::reading::rows::Rows;
 use crate::{Lease, Result, Run};
 
 /// Most bins for the values of a feature. NULL has one more, and a code still fits into a byte.

@@ -289,6 +289,7 @@ mod tests {
             task: Task::Auto,
             nulls: Nulls::Mean,
             max_levels: 5,
+            levels: crate::Levels::Top,
             max_classes: 5,
             bytes_max: 0,
             left_out: Vec::new(),

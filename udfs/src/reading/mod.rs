@@ -2,10 +2,13 @@
 
 pub(crate) mod bins;
 pub(crate) mod block;
+pub(crate) mod coding;
 pub(crate) mod flags;
 pub(crate) mod groups;
 pub(crate) mod intake;
+pub(crate) mod levels;
 pub(crate) mod moments;
+pub(crate) mod names;
 pub(crate) mod order;
 pub(crate) mod parts;
 pub(crate) mod plan;

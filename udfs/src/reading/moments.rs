@@ -1,17 +1,19 @@
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::kernels::double::Double;
-use crate::kernels::team::Team;
 use crate::kernels::tiles::Tiles;
-use crate::reading::block::{Block, NO_LEVEL, Numbers, is_out_of_range, is_value};
+use crate::reading::levels::{Distinct, TextSeen};
 use crate::reading::plan::{Class, Plan};
 use crate::reading::table::Seen;
 use crate::{Error, Result};
 
+mod batch;
 mod bytes;
 mod gram;
 mod scratch;
+mod texts;
 
 pub(crate) use gram::CONSTANT;
 pub use gram::Gram;
@@ -20,7 +22,8 @@ use scratch::Scratch;
 /// Second moments of a table, gathered in one pass and mergeable: everything a linear selector needs.
 ///
 /// The columns show themselves as the rows come: a NULL flag from a column's first NULL on, a column for each level
-/// of a text, one for each class of the label. Before they appeared they were zero, so nothing is lost.
+/// of a text, one for each class of the label. Before they appeared they were zero, so nothing is lost. A row has one level of each text
+/// and one class, so that only their products with the row's numbers and with each other are added, however many levels there are.
 ///
 /// Within a batch every number is centred near its mean and summed in f64. Across batches the moments about an origin
 /// (the first batch's centre) are summed as double-double numbers: their 32 digits outlast the change of origin when two passes are
@@ -38,10 +41,13 @@ pub struct Moments {
     seen: Seen,
     places: Places,
     scratch: Scratch,
+    /// Buckets of a text whose values are too many to be told apart.
+    buckets: usize,
+    /// Of each such text, how many different values there were.
+    hashed: Vec<Option<Distinct>>,
+    /// What was seen of texts, if it is settled which of their values have a column.
+    texts: Option<BTreeMap<usize, TextSeen>>,
 }
-
-/// Columns from which on a batch is worth waking another thread for.
-const SHARED_COLUMNS: usize = 300;
 
 /// One column of the moments.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +58,10 @@ enum Column {
     Number(usize),
     Null(usize),
     Level(usize, String),
+    /// Values of a text whose hash is the same.
+    Bucket(usize, u32),
+    /// Values of a text that have no column of their own, when all rows have been seen.
+    Others(usize),
 }
 
 /// Where each thing is among the columns. Derived from them.
@@ -63,6 +73,13 @@ struct Places {
     number: Vec<Option<usize>>,
     null: Vec<Option<usize>>,
     levels: Vec<BTreeMap<String, usize>>,
+    buckets: Vec<BTreeMap<u32, usize>>,
+    others: Vec<Option<usize>>,
+    is_text: Vec<bool>,
+    /// The columns that are numbers for every row, the first of them `One`. The others are 1 in the rows that they are about.
+    lanes: Vec<usize>,
+    /// The lane of each column.
+    lane_of: Vec<Option<usize>>,
 }
 
 /// The plan, and how it is written, which many grams of one call share.
@@ -91,8 +108,10 @@ impl Moments {
     }
 
     fn with_columns(plan: Arc<Written>, columns: Vec<Column>, seen: Seen, counts_classes: bool) -> Self {
-        let places = Places::of(&columns, plan.plan.features.len(), counts_classes);
-        Self { plan, columns, totals: Vec::new(), origins: Vec::new(), seen, places, scratch: Scratch::default() }
+        let places = Places::of(&columns, &plan.plan, counts_classes);
+        let (buckets, hashed) = (texts::buckets_at_first(&plan.plan), vec![None; plan.plan.features.len()]);
+        let (totals, origins, scratch) = (Vec::new(), Vec::new(), Scratch::default());
+        Self { plan, columns, totals, origins, seen, places, scratch, buckets, hashed, texts: None }
     }
 
     pub fn plan(&self) -> &Plan {
@@ -105,50 +124,8 @@ impl Moments {
 
     /// Bytes in use between batches. Nothing is allocated before the first row, so that an accountant sees all of it grow.
     pub fn bytes(&self) -> usize {
-        self.totals.capacity() * size_of::<Double>() + self.columns.len() * 64
-    }
-
-    /// Adds a run of rows: its label, its weights, and one block for each feature.
-    pub fn update(&mut self, rows: usize, label: Block<'_>, weights: Option<&dyn Numbers>, features: &[Block<'_>]) -> Result<()> {
-        assert_eq!(features.len(), self.plan().features.len(), "one block for each feature of the plan");
-        self.make_room(self.columns.len())?;
-        if self.columns.len() < SHARED_COLUMNS {
-            self.sum_up(rows, label, weights, features, None)?;
-        } else {
-            Team::gather(|team| self.sum_up(rows, label, weights, features, Some(team)))?;
-        }
-        self.fold();
-        if self.scratch.classes_given_up {
-            self.forget_classes();
-        }
-        // Made anew for each batch, which is nothing beside the batch, and much beside a group of many.
-        self.scratch = Scratch::default();
-        Ok(())
-    }
-
-    /// Packs the rows block by block, and adds up their products. A team helps: who reads is a thread of somebody else's, which must not wait
-    /// for a pool.
-    fn sum_up(
-        &mut self,
-        rows: usize,
-        label: Block<'_>,
-        weights: Option<&dyn Numbers>,
-        features: &[Block<'_>],
-        team: Option<&Team>,
-    ) -> Result<()> {
-        let mut codes = Codes::new(features);
-        for start in (0..rows).step_by(Tiles::ROWS) {
-            let block = Tiles::ROWS.min(rows - start);
-            let scratch = &mut self.scratch;
-            scratch.intake.keep(&self.plan.plan, start..start + block, label, weights, features, &mut self.seen)?;
-            scratch.prepare();
-            self.pack(start, block, label, features, &mut codes)?;
-            match team {
-                Some(team) => self.scratch.tiles.accumulate_shared(self.scratch.intake.kept.len(), team),
-                None => self.scratch.tiles.accumulate(self.scratch.intake.kept.len()),
-            }
-        }
-        Ok(())
+        let names = self.columns.len() * 64 + self.hashed.iter().flatten().map(Distinct::bytes).sum::<usize>();
+        self.totals.capacity() * size_of::<Double>() + names
     }
 
     /// Adds what another pass over other rows has gathered.
@@ -156,6 +133,7 @@ impl Moments {
         if !Arc::ptr_eq(&self.plan, &other.plan) && self.plan() != other.plan() {
             return Err(Error::call("grams of different columns, label or options cannot be merged"));
         }
+        let other = self.agree(other);
         self.seen.add(&other.seen);
         if self.places.classes.is_some() && other.places.classes.is_none() {
             self.forget_classes();
@@ -164,7 +142,7 @@ impl Moments {
         for column in &other.columns {
             at.push(match column {
                 Column::Class(_) if self.places.classes.is_none() => None,
-                column => Some(self.place(column.clone())?),
+                column => Some(self.place(column.clone())),
             });
         }
         if self.places.classes.as_ref().is_some_and(|classes| classes.len() > self.plan().classes_max()) {
@@ -172,17 +150,18 @@ impl Moments {
                 return Err(self.plan().too_many_classes());
             }
             self.forget_classes();
-            return self.merge_totals(other, &self.places_of(other));
+            let at = self.places_of(&other);
+            return self.merge_totals(&other, &at);
         }
-        self.merge_totals(other, &at)
+        self.merge_totals(&other, &at)
     }
 
     fn places_of(&self, other: &Moments) -> Vec<Option<usize>> {
-        other.columns.iter().map(|column| self.columns.iter().position(|mine| mine == column)).collect()
+        other.columns.iter().map(|column| self.places.find(column)).collect()
     }
 
     fn merge_totals(&mut self, other: &Moments, at: &[Option<usize>]) -> Result<()> {
-        self.reserve(self.columns.len())?;
+        self.reserve()?;
         if other.totals.is_empty() {
             return Ok(());
         }
@@ -198,156 +177,53 @@ impl Moments {
             (Some(i), Some(j)) => other.totals[entry(i, j)],
             _ => Double::default(),
         };
-        self.add(&origins, |totals, shifts, nulls| fold(totals, sum, shifts, nulls));
+        let shifts = self.shifts(&origins);
+        let null = |column: &Column| match column {
+            Column::Number(feature) => self.places.null[*feature],
+            _ => None,
+        };
+        let nulls: Vec<Option<usize>> = self.columns.iter().map(null).collect();
+        fold(&mut self.totals, sum, &shifts, &nulls, entry);
         self.scratch = Scratch::default();
         Ok(())
     }
 
-    /// Packs the kept rows of a block into the tiles.
-    fn pack(&mut self, start: usize, block: usize, label: Block<'_>, features: &[Block<'_>], codes: &mut Codes) -> Result<()> {
-        if self.scratch.intake.kept.is_empty() {
-            return Ok(());
-        }
-        self.scratch.clear_flags(&self.columns);
-        self.scratch.set_ones();
-        self.pack_label(start, label, codes)?;
-        for (feature, column) in features.iter().enumerate() {
-            match *column {
-                Block::Numbers(numbers) => self.pack_numbers(feature, start, block, numbers)?,
-                Block::Levels { codes: levels, names } => self.pack_levels(feature, &levels[start..], names, codes)?,
-            }
-        }
-        Ok(())
-    }
-
-    fn pack_label(&mut self, start: usize, label: Block<'_>, codes: &mut Codes) -> Result<()> {
-        if let Some(column) = self.places.label {
-            let Scratch { values, intake, .. } = &mut self.scratch;
-            values[..intake.labels.len()].copy_from_slice(&intake.labels);
-            self.scratch.set_numbers(column);
-        }
-        if self.places.classes.is_none() || self.scratch.classes_given_up {
-            return Ok(());
-        }
-        for position in 0..self.scratch.intake.kept.len() {
-            let row = self.scratch.intake.kept[position];
-            let (class, code) = match label {
-                Block::Numbers(_) => (None, self.scratch.intake.labels[row].to_bits()),
-                Block::Levels { codes, names } => {
-                    let code = codes[start + row];
-                    (Some(names[code as usize]), u64::from(code))
-                }
-            };
-            let column = match codes.label.get(&code) {
-                Some(column) => *column,
-                None => {
-                    let class = match class {
-                        Some(text) => Class::Text(text.to_string()),
-                        None => Class::of_number(f64::from_bits(code)),
-                    };
-                    let column = self.place(Column::Class(class))?;
-                    codes.label.insert(code, column);
-                    if self.places.classes.as_ref().is_some_and(|classes| classes.len() > self.plan().classes_max()) {
-                        if !self.plan().keeps_number() {
-                            return Err(self.plan().too_many_classes());
-                        }
-                        self.scratch.classes_given_up = true;
-                        return Ok(());
-                    }
-                    column
-                }
-            };
-            self.scratch.flag(column, position);
-        }
-        Ok(())
-    }
-
-    fn pack_numbers(&mut self, feature: usize, start: usize, block: usize, numbers: &dyn Numbers) -> Result<()> {
-        let column = self.places.number[feature].expect("a feature that is read as numbers has a column");
-        numbers.fill(start, &mut self.scratch.values[..block]);
-        if self.scratch.set_numbers(column) {
-            return Ok(());
-        }
-        let null = self.place(Column::Null(feature))?;
-        for position in 0..self.scratch.intake.kept.len() {
-            let value = self.scratch.values[position];
-            if !is_value(value) {
-                self.scratch.flag(null, position);
-                self.seen.missing[feature] += 1;
-                self.seen.out_of_range += u64::from(is_out_of_range(value));
-            }
-        }
-        Ok(())
-    }
-
-    fn pack_levels(&mut self, feature: usize, levels: &[u32], names: &[&str], codes: &mut Codes) -> Result<()> {
-        for position in 0..self.scratch.intake.kept.len() {
-            let code = levels[self.scratch.intake.kept[position]];
-            let column = if code == NO_LEVEL {
-                self.seen.missing[feature] += 1;
-                self.place(Column::Null(feature))?
-            } else {
-                let known = codes.features[feature][code as usize];
-                if known == UNKNOWN {
-                    let column = self.place(Column::Level(feature, names[code as usize].to_string()))?;
-                    codes.features[feature][code as usize] = column;
-                    column
-                } else {
-                    known
-                }
-            };
-            self.scratch.flag(column, position);
-        }
-        Ok(())
-    }
-
-    /// The index of a column, which is added if it is new.
-    fn place(&mut self, column: Column) -> Result<usize> {
+    /// The index of a column, which is added if it is new. The totals grow when something is added to them.
+    fn place(&mut self, column: Column) -> usize {
         if let Some(at) = self.places.find(&column) {
-            return Ok(at);
+            return at;
         }
         let at = self.columns.len();
-        if let Column::Level(feature, _) = &column
-            && self.places.levels[*feature].len() == self.plan().max_levels
-        {
-            return Err(self.plan().too_many_levels(*feature));
-        }
-        self.make_room(at + 1)?;
         self.places.insert(&column, at);
         self.columns.push(column);
-        Ok(at)
+        at
     }
 
-    /// Grows the scratch space; the totals grow when a batch is folded in.
-    fn make_room(&mut self, columns: usize) -> Result<()> {
-        self.reserve(columns)?;
-        self.scratch.tiles.grow(columns);
-        Ok(())
-    }
-
-    fn reserve(&self, columns: usize) -> Result<()> {
-        let bytes = triangle(columns) * size_of::<Double>() + Tiles::bytes_for(columns);
-        if self.plan().bytes_max > 0 && bytes > self.plan().bytes_max {
-            return Err(Error::limit(format!(
-                "the second moments of {columns} columns need {} bytes and max_memory is {}; raise it, exclude columns, or set reads => 'rows'",
-                bytes,
-                self.plan().bytes_max
-            )));
+    /// Refuses columns whose moments would not fit.
+    fn reserve(&self) -> Result<()> {
+        let columns = self.columns.len();
+        let bytes =
+            triangle(columns).saturating_mul(size_of::<Double>()).saturating_add(Tiles::bytes_for(self.places.lanes.len()));
+        let (most, which) = match self.plan().bytes_max {
+            0 => (BYTES_MAX, "the most are"),
+            bytes => (bytes, "max_memory is"),
+        };
+        if bytes <= most {
+            return Ok(());
         }
-        Ok(())
+        let raise = if self.plan().bytes_max > 0 { "raise it, " } else { "" };
+        let instead = if self.plan().texts() > 0 {
+            "lower max_levels, or exclude columns"
+        } else {
+            "exclude columns, or set reads => 'rows'"
+        };
+        Err(Error::limit(format!(
+            "the second moments of {columns} columns need {bytes} bytes and {which} {most}; {raise}{instead}"
+        )))
     }
 
-    /// Adds the sums of the batch to the totals.
-    fn fold(&mut self) {
-        let scratch = std::mem::take(&mut self.scratch);
-        let mut centres = scratch.centres.clone();
-        centres.resize(self.columns.len(), None);
-        self.add(&centres, |totals, shifts, nulls| fold_tiles(totals, &scratch.tiles, shifts, nulls));
-        self.scratch.classes_given_up = scratch.classes_given_up;
-    }
-
-    /// Adds moments about `centres` to the totals, which are about the origins.
-    fn add(&mut self, centres: &[Option<f64>], fold: impl FnOnce(&mut [Double], &[Double], &[Option<usize>])) {
+    /// Makes room in the totals, and returns how far moments about `centres` have to be moved to be about the origins.
+    fn shifts(&mut self, centres: &[Option<f64>]) -> Vec<Double> {
         self.totals.resize(triangle(self.columns.len()), Double::default());
         self.origins.resize(self.columns.len(), None);
         // A column's first centre becomes its origin: whatever was added before had no value in it.
@@ -358,65 +234,86 @@ impl Moments {
             (Some(centre), Some(origin)) => Double::from(*centre) - Double::from(*origin),
             _ => Double::default(),
         };
-        let shifts: Vec<Double> = centres.iter().zip(&self.origins).map(shift).collect();
-        let nulls: Vec<Option<usize>> = self
-            .columns
-            .iter()
-            .map(|column| match column {
-                Column::Number(feature) => self.places.null[*feature],
-                _ => None,
-            })
-            .collect();
-        fold(&mut self.totals, &shifts, &nulls);
+        centres.iter().zip(&self.origins).map(shift).collect()
     }
 
     fn forget_classes(&mut self) {
-        let kept: Vec<usize> = (0..self.columns.len()).filter(|i| !matches!(self.columns[*i], Column::Class(_))).collect();
+        self.regroup(|column| (!matches!(column, Column::Class(_))).then_some(Cow::Borrowed(column)));
+        self.places.classes = None;
+    }
+
+    /// Lets columns become others, or go. Columns that become the same are added up: no row has two of them.
+    fn regroup(&mut self, become_of: impl Fn(&Column) -> Option<Cow<'_, Column>>) {
+        let mut columns: Vec<Column> = Vec::new();
+        let mut known: BTreeMap<Column, usize> = BTreeMap::new();
+        let at: Vec<Option<usize>> = self
+            .columns
+            .iter()
+            .map(|column| {
+                let column = become_of(column)?.into_owned();
+                Some(*known.entry(column.clone()).or_insert_with(|| {
+                    columns.push(column);
+                    columns.len() - 1
+                }))
+            })
+            .collect();
         if !self.totals.is_empty() {
-            // Columns that came with this merge have no totals yet: they stand at the end.
-            let known = |i: &&usize| triangle(**i + 1) <= self.totals.len();
-            let totals = kept.iter().take_while(known).enumerate().flat_map(|(n, i)| kept[..=n].iter().map(|j| entry(*i, *j)));
-            self.totals = totals.map(|at| self.totals[at]).collect();
+            let mut totals = vec![Double::default(); triangle(columns.len())];
+            // Columns that have just come have no totals yet: they stand at the end.
+            let rows = (0..at.len()).take_while(|i| triangle(i + 1) <= self.totals.len());
+            for (i, row) in rows.filter_map(|i| Some((i, at[i]?))) {
+                for (j, column) in at[..=i].iter().enumerate() {
+                    if let Some(column) = column.filter(|column| *column != row || i == j) {
+                        totals[entry(row, column)] += self.totals[entry(i, j)];
+                    }
+                }
+            }
+            self.totals = totals;
         }
-        self.origins = kept.iter().filter_map(|i| self.origins.get(*i).copied()).collect();
-        self.columns = kept.iter().map(|i| self.columns[*i].clone()).collect();
-        self.places = Places::of(&self.columns, self.plan().features.len(), false);
-        self.scratch = Scratch::default();
+        let mut origins = vec![None; columns.len()];
+        for (origin, at) in self.origins.iter().zip(&at) {
+            if let Some(at) = at {
+                origins[*at] = *origin;
+            }
+        }
+        self.origins = origins;
+        let classes = self.places.classes.is_some();
+        self.places = Places::of(&columns, &self.plan.plan, classes);
+        self.columns = columns;
     }
 }
 
-/// Codes of this batch → columns, so that a text is looked up once and not once a row.
-struct Codes {
-    label: BTreeMap<u64, usize>,
-    features: Vec<Vec<usize>>,
-}
-
-const UNKNOWN: usize = usize::MAX;
-
-impl Codes {
-    fn new(features: &[Block<'_>]) -> Self {
-        let names = |block: &Block<'_>| match block {
-            Block::Levels { names, .. } => vec![UNKNOWN; names.len()],
-            Block::Numbers(_) => Vec::new(),
-        };
-        Self { label: BTreeMap::new(), features: features.iter().map(names).collect() }
-    }
-}
+/// Most bytes of moments, unless the plan says otherwise: those of about 8,000 columns. Every partition has its own, and what is made of them takes as much again.
+const BYTES_MAX: usize = 512 << 20;
 
 impl Places {
-    fn of(columns: &[Column], features: usize, counts_classes: bool) -> Self {
+    fn of(columns: &[Column], plan: &Plan, counts_classes: bool) -> Self {
+        let features = plan.features.len();
         let mut places = Self {
             label: None,
             classes: counts_classes.then(BTreeMap::new),
             number: vec![None; features],
             null: vec![None; features],
             levels: vec![BTreeMap::new(); features],
+            buckets: vec![BTreeMap::new(); features],
+            others: vec![None; features],
+            is_text: plan.features.iter().map(|feature| feature.is_text).collect(),
+            lanes: Vec::new(),
+            lane_of: Vec::new(),
         };
         columns.iter().enumerate().for_each(|(at, column)| places.insert(column, at));
         places
     }
 
+    /// `at` is the place after the last.
     fn insert(&mut self, column: &Column, at: usize) {
+        let is_lane = match column {
+            Column::One | Column::Label | Column::Number(_) => true,
+            Column::Null(feature) => !self.is_text[*feature],
+            _ => false,
+        };
+        self.lane_of.push(is_lane.then_some(self.lanes.len()));
+        self.lanes.extend(is_lane.then_some(at));
         match column {
             Column::One => {}
             Column::Label => self.label = Some(at),
@@ -428,6 +325,10 @@ impl Places {
             Column::Level(feature, level) => {
                 self.levels[*feature].insert(level.clone(), at);
             }
+            Column::Bucket(feature, bucket) => {
+                self.buckets[*feature].insert(*bucket, at);
+            }
+            Column::Others(feature) => self.others[*feature] = Some(at),
         }
     }
 
@@ -439,6 +340,8 @@ impl Places {
             Column::Number(feature) => self.number[*feature],
             Column::Null(feature) => self.null[*feature],
             Column::Level(feature, level) => self.levels[*feature].get(level).copied(),
+            Column::Bucket(feature, bucket) => self.buckets[*feature].get(bucket).copied(),
+            Column::Others(feature) => self.others[*feature],
         }
     }
 }
@@ -451,30 +354,22 @@ const fn entry(i: usize, j: usize) -> usize {
     if i >= j { triangle(i) + j } else { triangle(j) + i }
 }
 
-/// [`fold`] for the sums of a batch, with the processor's exact products where it has them.
-fn fold_tiles(totals: &mut [Double], tiles: &Tiles, shifts: &[Double], nulls: &[Option<usize>]) {
-    #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("fma") {
-        #[target_feature(enable = "fma")]
-        fn with_fma(totals: &mut [Double], tiles: &Tiles, shifts: &[Double], nulls: &[Option<usize>]) {
-            fold(totals, |i, j| Double::from(tiles.sum(i, j)), shifts, nulls);
-        }
-        // SAFETY: the processor has the feature. With it an exact product is two instructions, not a call.
-        return unsafe { with_fma(totals, tiles, shifts, nulls) };
-    }
-    fold(totals, |i, j| Double::from(tiles.sum(i, j)), shifts, nulls);
-}
-
 /// Adds moments about one point to totals about another, `shifts` away. With `p` = 1 where the value is there,
 /// `x = z + c p` and `y = w + e q`, hence `Σ x y = Σ z w + c Σ p w + e Σ q z + c e Σ p q`.
+/// `place` says where the total of two columns stands.
 #[inline(always)]
-fn fold(totals: &mut [Double], sum: impl Fn(usize, usize) -> Double, shifts: &[Double], nulls: &[Option<usize>]) {
+fn fold(
+    totals: &mut [Double],
+    sum: impl Fn(usize, usize) -> Double,
+    shifts: &[Double],
+    nulls: &[Option<usize>],
+    place: impl Fn(usize, usize) -> usize,
+) {
     // Σ over the rows in which column i is there, of column j.
     let present = |i: usize, j: usize| match nulls[i] {
         None => sum(0, j),
         Some(null) => sum(0, j) - sum(null, j),
     };
-    let mut at = 0;
     for i in 0..shifts.len() {
         let c = shifts[i];
         for j in 0..=i {
@@ -493,8 +388,7 @@ fn fold(totals: &mut [Double], sum: impl Fn(usize, usize) -> Double, shifts: &[D
                     total += c * e * both;
                 }
             }
-            totals[at] += total;
-            at += 1;
+            totals[place(i, j)] += total;
         }
     }
 }

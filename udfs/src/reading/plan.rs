@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::reading::table::Label;
-use crate::settings::common::{Nulls, Task};
+use crate::reading::table::{Label, Seen};
+use crate::settings::common::{Levels, Nulls, Task};
 
 /// How a table is to be read: which columns, and what to make of them. Fixed before the first row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -18,6 +18,7 @@ pub struct Plan {
     pub task: Task,
     pub nulls: Nulls,
     pub max_levels: usize,
+    pub levels: Levels,
     pub max_classes: usize,
     /// Most bytes of state; 0: no limit.
     pub bytes_max: usize,
@@ -61,6 +62,11 @@ impl Plan {
         self.label_kind != LabelKind::Class && self.task != Task::Classification
     }
 
+    /// How many features are texts.
+    pub fn texts(&self) -> usize {
+        self.features.iter().filter(|feature| feature.is_text).count()
+    }
+
     /// The most classes worth counting: beyond it an integer is a number, and anything else is an error.
     pub(crate) fn classes_max(&self) -> usize {
         if self.keeps_number() { CLASSES_OF_INTEGERS_MAX } else { self.max_classes }
@@ -76,11 +82,24 @@ impl Plan {
         }
     }
 
-    pub(crate) fn too_many_levels(&self, feature: usize) -> Error {
-        Error::data(format!(
-            "feature `{}` has more than {} distinct text values; exclude it, or raise max_levels",
-            self.features[feature].name, self.max_levels
-        ))
+    /// All texts that have more values than they may, in one message.
+    pub(crate) fn too_many_levels(&self, features: &[usize]) -> Error {
+        let names: Vec<String> = features.iter().map(|feature| format!("`{}`", self.features[*feature].name)).collect();
+        let (subject, them) = match &names[..] {
+            [name] => (format!("feature {name} has"), "it"),
+            names => (format!("features {} have", names.join(", ")), "them"),
+        };
+        let (max, instead) = (self.max_levels, "raise max_levels, or set levels => 'top'");
+        Error::data(format!("{subject} more than {max} distinct text values; exclude {them}, {instead}"))
+    }
+
+    /// Values that were filled: of numbers, because NULL is a value of a text.
+    pub fn values_filled(&self, seen: &Seen) -> u64 {
+        if self.nulls == Nulls::Drop {
+            return 0;
+        }
+        let numbers = self.features.iter().zip(&seen.missing).filter(|(feature, _)| !feature.is_text);
+        numbers.fold(0, |sum, (_, missing)| sum.saturating_add(*missing))
     }
 
     pub(crate) fn too_many_classes(&self) -> Error {

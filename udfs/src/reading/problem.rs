@@ -8,7 +8,7 @@ use crate::reading::moments::{Gram, Moments};
 use crate::reading::plan::Plan;
 use crate::reading::rows::Rows;
 use crate::reading::table::{Data, DesignColumn, Label, Seen, Table};
-use crate::settings::common::Common;
+use crate::settings::common::{Common, Levels};
 use crate::settings::options::Count;
 use crate::{Error, Result, Run};
 
@@ -110,6 +110,11 @@ impl Problem {
                 "label `{name}` is a number, and this predicts classes; set task => 'classification' if its values are few, or use \
                  sequential_attention or random_forest"
             )));
+        }
+        let is_many = |feature: &usize| seen.texts.get(feature).is_some_and(|text| text.values > plan.max_levels as u64);
+        let many: Vec<usize> = (0..plan.features.len()).filter(is_many).collect();
+        if plan.levels == Levels::Error && !many.is_empty() {
+            return Err(plan.too_many_levels(&many));
         }
         let units = units(data.design(), plan, &common.groups);
         let label = label.clone();
@@ -217,7 +222,13 @@ impl Problem {
 
     fn can_be_answered(&self) -> Result<()> {
         if (0..self.units.len()).all(|unit| self.why_never(unit).is_some()) {
-            return Err(Error::data("no feature to choose from: every one is constant or NULL throughout"));
+            let is_left_out = self.seen().texts.values().any(|text| text.is_left_out);
+            let or = if is_left_out {
+                "constant, NULL throughout, or a text with nearly as many values as rows"
+            } else {
+                "constant or NULL throughout"
+            };
+            return Err(Error::data(format!("no feature to choose from: every one is {or}")));
         }
         for unit in &self.must_include {
             if let Some(why) = self.why_never(*unit) {
@@ -236,15 +247,19 @@ impl Problem {
         self.table.column_key(column)
     }
 
-    /// Why a unit can never be chosen, if so: nothing varies in it.
-    pub fn why_never(&self, unit: usize) -> Option<&'static str> {
-        if self.units[unit].columns.iter().any(|column| self.table.varies(*column)) {
+    /// Why a unit can never be chosen, if so: nothing varies in it, or all its texts are left out.
+    pub fn why_never(&self, unit: usize) -> Option<String> {
+        let unit = &self.units[unit];
+        if unit.columns.iter().any(|column| self.table.varies(*column)) {
             return None;
         }
         let seen = self.seen();
         let is_missing = |feature: &usize| seen.missing[*feature] == seen.rows;
-        let all_missing = self.units[unit].features.iter().all(is_missing);
-        Some(if all_missing { "all values are NULL" } else { "constant" })
+        if unit.features.iter().all(is_missing) {
+            return Some("all values are NULL".into());
+        }
+        let left_out = unit.features.iter().find_map(|feature| seen.texts.get(feature)?.why_left_out());
+        Some(left_out.unwrap_or_else(|| "constant".into()))
     }
 }
 

@@ -1,17 +1,19 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use rayon::prelude::*;
 
 use crate::Result;
 use crate::reading::block::{Block, NO_LEVEL, Numbers, is_out_of_range, is_value};
+use crate::reading::coding::{Coding, NO_COLUMN, Origin};
 use crate::reading::flags::Flags;
 use crate::reading::intake::Intake;
+use crate::reading::levels::{Fate, TextSeen, fate};
 use crate::reading::moments::CONSTANT;
+use crate::reading::names::Names;
 use crate::reading::order::{self, Content};
 use crate::reading::plan::{Class, Plan};
 use crate::reading::table::{DesignColumn, Label, Seen};
-use crate::run::hash;
 use crate::settings::common::Nulls;
 
 /// Gathers rows as they come, column by column.
@@ -28,7 +30,7 @@ pub struct RowsBuilder {
 #[derive(Debug, Clone)]
 enum Raw {
     Numbers(Vec<f64>),
-    Levels { codes: Vec<u32>, names: BTreeMap<String, u32> },
+    Levels { codes: Vec<u32>, names: Names },
 }
 
 /// The rows of a table: every column of the design filled, and centred at its weighted mean.
@@ -49,23 +51,6 @@ pub struct Rows {
     pub weights: Vec<f64>,
     /// For each feature of the table, the rows in which it was NULL before it was filled.
     pub nulls: Vec<Flags>,
-}
-
-/// How a column of the design is made from a value of the input: coded, and the mean subtracted. Without a value it is 0.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Origin {
-    pub coding: Coding,
-    pub mean: f64,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Coding {
-    /// The number itself.
-    Number,
-    /// 1 where a text is this level, else 0.
-    Level(String),
-    /// 1 where there is no value, else 0.
-    Missing,
 }
 
 impl Rows {
@@ -128,15 +113,15 @@ impl Rows {
 
 impl RowsBuilder {
     pub fn new(plan: Plan) -> Self {
-        let raw = |is_text: bool| {
-            if is_text { Raw::Levels { codes: Vec::new(), names: BTreeMap::new() } } else { Raw::Numbers(Vec::new()) }
+        let raw = |is_text: bool, names: Names| {
+            if is_text { Raw::Levels { codes: Vec::new(), names } } else { Raw::Numbers(Vec::new()) }
         };
-        let features = plan.features.iter().map(|feature| raw(feature.is_text)).collect();
-        let label = raw(plan.label_kind == crate::LabelKind::Class);
+        let features = plan.features.iter().map(|feature| raw(feature.is_text, Names::default())).collect();
+        let label = raw(plan.label_kind == crate::LabelKind::Class, Names::endless());
         Self { plan, rows: 0, label, weights: Vec::new(), features }
     }
 
-    /// Bytes that so many more rows will take.
+    /// Bytes that so many more rows will take, without the names of texts.
     pub fn bytes_for(plan: &Plan, rows: usize) -> usize {
         let text = plan.features.iter().filter(|feature| feature.is_text).count();
         let numbers = plan.features.len() - text + 1 + usize::from(plan.weighted);
@@ -145,7 +130,12 @@ impl RowsBuilder {
 
     /// Bytes of the rows that were gathered.
     pub fn bytes(&self) -> usize {
-        Self::bytes_for(&self.plan, self.rows)
+        Self::bytes_for(&self.plan, self.rows) + self.name_bytes()
+    }
+
+    /// Bytes of the names of texts.
+    pub fn name_bytes(&self) -> usize {
+        self.features.iter().chain([&self.label]).map(Raw::name_bytes).sum()
     }
 
     /// Bytes that [`Self::finish`] will need on top: the order of the rows, the levels spelled out, the label's columns, and the
@@ -156,7 +146,8 @@ impl RowsBuilder {
             .iter()
             .map(|raw| match raw {
                 Raw::Numbers(_) => 1,
-                Raw::Levels { names, .. } => 2 * names.len(),
+                // Those of the others and of NULL are two more.
+                Raw::Levels { names, .. } => 2 * names.len().min(self.plan.max_levels).saturating_add(2),
             })
             .sum();
         // A label has a column for each class, and those are copied too.
@@ -164,7 +155,7 @@ impl RowsBuilder {
         self.rows * (columns + labels + 2) * size_of::<f64>() + order::bytes_for(self.rows)
     }
 
-    /// Refuses a text as soon as it has many more values than it may: names are kept too, and an id has millions.
+    /// Refuses a label as soon as it has many more classes than it may: their names are kept too.
     pub fn push(&mut self, rows: usize, label: Block<'_>, weights: Option<&dyn Numbers>, features: &[Block<'_>]) -> Result<()> {
         assert_eq!(features.len(), self.plan.features.len(), "one block for each feature of the plan");
         self.rows += rows;
@@ -172,12 +163,7 @@ impl RowsBuilder {
         if let Some(weights) = weights {
             extend(&mut self.weights, rows, weights);
         }
-        for (feature, (raw, block)) in self.features.iter_mut().zip(features).enumerate() {
-            raw.push(rows, *block);
-            if raw.names() > many(self.plan.max_levels) {
-                return Err(self.plan.too_many_levels(feature));
-            }
-        }
+        self.features.iter_mut().zip(features).for_each(|(raw, block)| raw.push(rows, *block));
         if self.label.names() > many(self.plan.max_classes) {
             return Err(self.plan.too_many_classes());
         }
@@ -238,7 +224,7 @@ impl RowsBuilder {
         let (label, targets, labels) = self.finish_label(&seen)?;
         let weights = self.weights;
         let plan = self.plan;
-        let finish = |(feature, raw): (usize, Raw)| -> Result<_> {
+        let finish = |(feature, raw): (usize, Raw)| {
             let null = raw.missing();
             let missing = null[..own].iter().filter(|null| **null).count() as u64;
             let out_of_range = match &raw {
@@ -246,23 +232,27 @@ impl RowsBuilder {
                 _ => 0,
             };
             let is_number = matches!(raw, Raw::Numbers(_));
+            let (mut coded, text) = raw.into_columns(&plan, own, &weights);
+            // NULL is a value of a text, unless the text is left out.
+            let is_flagged = match &text {
+                Some(text) => !text.is_left_out,
+                None => plan.nulls == Nulls::Indicator,
+            };
+            if is_flagged && missing > 0 {
+                coded.push((Coding::Missing, null.iter().map(|null| f64::from(*null)).collect()));
+            }
             let mut columns = Vec::new();
-            for (coding, mut column) in raw.into_columns(&plan, feature)? {
+            for (coding, mut column) in coded {
+                let is_number = is_number && coding == Coding::Number;
                 let origin = Origin { coding, mean: centre(&mut column, own, &weights) };
                 columns.push((DesignColumn { feature, is_number }, origin, column));
             }
-            if plan.nulls == Nulls::Indicator && missing > 0 {
-                let mut flags: Vec<f64> = null.iter().map(|null| f64::from(*null)).collect();
-                let origin = Origin { coding: Coding::Missing, mean: centre(&mut flags, own, &weights) };
-                columns.push((DesignColumn { feature, is_number: false }, origin, flags));
-            }
-            Ok((missing, out_of_range, columns, Flags::of(null.into_iter())))
+            (missing, out_of_range, columns, Flags::of(null.into_iter()), text)
         };
-        let finished: Vec<Result<_>> = self.features.into_par_iter().enumerate().map(finish).collect();
+        let finished: Vec<_> = self.features.into_par_iter().enumerate().map(finish).collect();
         let (mut design, mut origins, mut columns, mut nulls) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        // In order, so that of several mistakes the first is named.
-        for (feature, finished) in finished.into_iter().enumerate() {
-            let (missing, out_of_range, own_columns, flags) = finished?;
+        for (feature, (missing, out_of_range, own_columns, flags, text)) in finished.into_iter().enumerate() {
+            seen.texts.extend(text.map(|text| (feature, text)));
             seen.out_of_range += out_of_range;
             seen.missing[feature] = missing;
             nulls.push(flags);
@@ -325,8 +315,7 @@ impl Raw {
         match (self, block) {
             (Raw::Numbers(values), Block::Numbers(numbers)) => extend(values, rows, numbers),
             (Raw::Levels { codes, names }, Block::Levels { codes: new, names: new_names }) => {
-                let map = map_names(names, new_names.iter().map(|name| name.to_string()));
-                codes.extend(new.iter().map(|code| map.get(*code as usize).copied().unwrap_or(NO_LEVEL)));
+                names.push(codes, new, new_names);
             }
             _ => unreachable!("the plan fixes whether a column is text"),
         }
@@ -335,11 +324,7 @@ impl Raw {
     fn content(&self) -> Content<'_> {
         match self {
             Raw::Numbers(values) => Content::Numbers(values),
-            Raw::Levels { codes, names } => {
-                let mut hashes = vec![0; names.len()];
-                names.iter().for_each(|(name, code)| hashes[*code as usize] = hash(name));
-                Content::Levels(codes, hashes)
-            }
+            Raw::Levels { codes, names } => Content::Levels(codes, names.hashes()),
         }
     }
 
@@ -350,14 +335,18 @@ impl Raw {
         }
     }
 
+    fn name_bytes(&self) -> usize {
+        match self {
+            Raw::Numbers(_) => 0,
+            Raw::Levels { names, .. } => names.bytes(),
+        }
+    }
+
     fn append(&mut self, other: Raw) {
         match (self, other) {
             (Raw::Numbers(mine), Raw::Numbers(theirs)) => mine.extend(theirs),
             (Raw::Levels { codes, names }, Raw::Levels { codes: theirs, names: their_names }) => {
-                let mut ordered: Vec<(String, u32)> = their_names.into_iter().collect();
-                ordered.sort_by_key(|(_, code)| *code);
-                let map = map_names(names, ordered.into_iter().map(|(name, _)| name));
-                codes.extend(theirs.iter().map(|code| map.get(*code as usize).copied().unwrap_or(NO_LEVEL)));
+                names.append(codes, theirs, their_names);
             }
             _ => unreachable!("the plan fixes whether a column is text"),
         }
@@ -377,22 +366,54 @@ impl Raw {
         }
     }
 
-    /// A number as it is, a text as one column of zeros and ones for each level, in the order of the levels.
-    fn into_columns(self, plan: &Plan, feature: usize) -> Result<Vec<(Coding, Vec<f64>)>> {
-        Ok(match self {
-            Raw::Numbers(values) => vec![(Coding::Number, values)],
-            Raw::Levels { codes, names } => {
-                let mut used = vec![false; names.len()];
-                codes.iter().filter(|code| **code != NO_LEVEL).for_each(|code| used[*code as usize] = true);
-                if used.iter().filter(|used| **used).count() > plan.max_levels {
-                    return Err(plan.too_many_levels(feature));
-                }
-                let flag = |code: u32, level: u32| if code == NO_LEVEL { f64::NAN } else { f64::from(code == level) };
-                let levels = names.into_iter().filter(|(_, level)| used[*level as usize]);
-                let column = |level: u32| codes.iter().map(|code| flag(*code, level)).collect();
-                levels.map(|(name, level)| (Coding::Level(name), column(level))).collect()
+    /// A number as it is, a text as one column of zeros and ones for each level, in the order of the levels. Levels are those of the first `own` rows.
+    fn into_columns(self, plan: &Plan, own: usize, row_weights: &[f64]) -> (Vec<(Coding, Vec<f64>)>, Option<TextSeen>) {
+        let (codes, names) = match self {
+            Raw::Numbers(values) => return (vec![(Coding::Number, values)], None),
+            Raw::Levels { codes, names } => (codes, names),
+        };
+        let (mut weight_of, mut known) = (vec![0.0; names.len()], 0);
+        for (row, code) in codes[..own].iter().enumerate().filter(|(_, code)| **code != NO_LEVEL) {
+            weight_of[*code as usize] += row_weights.get(row).copied().unwrap_or(1.0);
+            known += 1;
+        }
+        let used: Vec<u32> = names.ordered().into_iter().filter(|code| weight_of[*code as usize] > 0.0).collect();
+        let weights: Vec<f64> = used.iter().map(|code| weight_of[*code as usize]).collect();
+        let (values, is_estimate) = names.values(used.len());
+        let mut column_of = vec![NO_COLUMN; names.len()];
+        let fate = fate(plan, values, weights.iter().sum::<f64>().max(known as f64), &weights);
+        let apart = |kept: Vec<u32>, column_of: &mut [u32]| {
+            (0..).zip(&kept).for_each(|(at, code)| column_of[*code as usize] = at);
+            names.codings(&kept)
+        };
+        let mut codings = match &fate {
+            Fate::Apart => apart(used, &mut column_of),
+            Fate::Top(kept) => apart(kept.iter().map(|at| used[*at]).collect(), &mut column_of),
+            Fate::Hashed => {
+                let buckets = names.buckets(plan.max_levels);
+                let occupied: BTreeSet<u32> = used.iter().map(|code| buckets[*code as usize]).collect();
+                let place: BTreeMap<u32, u32> = occupied.iter().copied().zip(0..).collect();
+                column_of
+                    .iter_mut()
+                    .zip(buckets)
+                    .for_each(|(column, bucket)| *column = place.get(&bucket).copied().unwrap_or(NO_COLUMN));
+                occupied.into_iter().map(|bucket| Coding::Bucket { bucket, of: plan.max_levels as u32 }).collect()
             }
-        })
+            Fate::LeftOut => Vec::new(),
+        };
+        let is_left_out = fate == Fate::LeftOut;
+        let text = TextSeen { values, is_estimate, known, told_apart: codings.len() as u64, is_left_out };
+        if matches!(fate, Fate::Top(_)) {
+            column_of.iter_mut().filter(|column| **column == NO_COLUMN).for_each(|column| *column = codings.len() as u32);
+            codings.push(Coding::Others);
+        }
+        let mut columns: Vec<(Coding, Vec<f64>)> = codings.into_iter().map(|coding| (coding, vec![0.0; codes.len()])).collect();
+        for (row, code) in codes.iter().enumerate().filter(|(_, code)| **code != NO_LEVEL) {
+            if let Some((_, column)) = columns.get_mut(column_of[*code as usize] as usize) {
+                column[row] = 1.0;
+            }
+        }
+        (columns, Some(text))
     }
 
     /// The classes of a label in order, and the class of each row; `None` if an integer takes too many values.
@@ -403,7 +424,7 @@ impl Raw {
             Raw::Numbers(values) => values.iter().map(|value| Class::of_number(*value)).collect(),
             Raw::Levels { codes, names } => {
                 let mut by_code = vec![Class::Whole(0); names.len()];
-                names.iter().for_each(|(name, code)| by_code[*code as usize] = Class::Text(name.clone()));
+                names.known().iter().for_each(|(name, code)| by_code[*code as usize] = Class::Text(name.clone()));
                 codes.iter().map(|code| by_code[*code as usize].clone()).collect()
             }
         };
@@ -424,15 +445,6 @@ impl Raw {
 /// Many more than a limit.
 fn many(limit: usize) -> usize {
     limit.saturating_mul(10).saturating_add(1000)
-}
-
-/// The code of each of `new` in `names`, which grows.
-fn map_names(names: &mut BTreeMap<String, u32>, new: impl Iterator<Item = String>) -> Vec<u32> {
-    new.map(|name| {
-        let next = names.len() as u32;
-        *names.entry(name).or_insert(next)
-    })
-    .collect()
 }
 
 fn extend(values: &mut Vec<f64>, rows: usize, numbers: &dyn Numbers) {

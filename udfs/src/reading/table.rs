@@ -1,11 +1,13 @@
 //! A table that has been read: kept once, and shared by all the questions that are put to it.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
 use crate::reading::bins::Bins;
+use crate::reading::levels::TextSeen;
 use crate::reading::moments::Gram;
 use crate::reading::plan::Plan;
 use crate::reading::rows::Rows;
@@ -53,6 +55,9 @@ pub struct Seen {
     /// How many of these were numbers beyond 1e100, whose squares could not be added up.
     #[serde(default)]
     pub out_of_range: u64,
+    /// The texts by their features, once all rows have been seen.
+    #[serde(default)]
+    pub texts: BTreeMap<usize, TextSeen>,
 }
 
 impl Seen {
@@ -71,11 +76,6 @@ impl Seen {
         [self.rows_without_label, self.rows_without_weight, self.rows_with_null]
             .iter()
             .fold(0, |sum, rows| sum.saturating_add(*rows))
-    }
-
-    /// Values that were missing.
-    pub fn values_missing(&self) -> u64 {
-        self.missing.iter().fold(0, |sum, values| sum.saturating_add(*values))
     }
 }
 

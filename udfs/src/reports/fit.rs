@@ -3,7 +3,7 @@ use crate::models::table::{COLUMNS, to_columns};
 use crate::models::{linear, logistic, network, trees};
 use crate::network::training::Training;
 use crate::trees::boosting::Boosting;
-use crate::{Check, Label, Problem, Result, Run, choice, report};
+use crate::{Check, Coding, Error, Label, Problem, Result, Run, choice, report};
 
 choice! {
     /// What is fitted.
@@ -49,6 +49,7 @@ impl Report for Fit {
     }
 
     fn report(&self, problem: &Problem, run: &Run) -> Result<Vec<Values>> {
+        self.check_levels(problem)?;
         let rows = match (self.model, &problem.label) {
             (Model::Linear, _) | (Model::Auto, Label::Numbers) => linear::fit(problem, self.penalty.unwrap_or(0.0), run),
             (Model::Logistic, _) | (Model::Auto, Label::Classes(_)) => logistic::fit(problem, self.penalty, run),
@@ -70,6 +71,29 @@ impl Report for Fit {
 }
 
 impl Fit {
+    /// A table of a model has a row for each value that it knows. What was taken together has none but in models that add up.
+    fn check_levels(&self, problem: &Problem) -> Result<()> {
+        let adds_up = !matches!(self.model, Model::Boosting | Model::Mlp);
+        let data = problem.rows();
+        for (column, origin) in data.design.iter().zip(&data.origins) {
+            let name = &problem.features()[column.feature];
+            match origin.coding {
+                Coding::Bucket { .. } => {
+                    return Err(Error::call(format!(
+                        "`levels` must be 'top' for a model that is kept, because of `{name}`; got 'hash'"
+                    )));
+                }
+                Coding::Others if !adds_up => {
+                    return Err(Error::data(format!(
+                        "`{name}` has more values than are told apart, and model => 'boosting' and 'mlp' need each; raise max_levels, or exclude it"
+                    )));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     fn boosting(&self) -> Boosting {
         Boosting { rounds: self.rounds, depth: self.depth, ..Boosting::default() }
     }

@@ -97,7 +97,7 @@ fn ranking(problem: &Problem, policy: &Policy, usage: &Usage) -> Ranking {
             "no row asks for any feature: each is given the same class; lower the price".to_string()
         };
         let cost = Some(policy.rewards.prices[*at]);
-        Choice { cost, note: Some(note), ..Choice::new(rank + 1, *unit, asked / usage.total) }
+        Choice { cost, reason: Some(note), ..Choice::new(rank + 1, *unit, asked / usage.total) }
     };
     let choices = listed.enumerate().map(choice).collect();
     let passed_over = (0..problem.units.len())

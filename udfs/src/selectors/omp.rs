@@ -40,8 +40,8 @@ selector! {
     /// 3. stop after `k` choices, or when the unexplained share of the variance is within `tolerance`
     ///
     /// `criterion => 'ols'` divides by the length that `x_j` has left beside the chosen ones, and so makes the choice
-    /// that lowers the residual most. Classes are predicted as one 0/1 column each, jointly; a text column or a group
-    /// counts with the length of the residual's projection on all its columns.
+    /// that lowers the residual most. Classes are predicted as one 0/1 column each, jointly. A text column or a group of `m` columns would
+    /// explain `m / rows` of anything by chance; it counts as the single column that it is worth beyond that.
     ///
     /// Other models have other residuals. `model => 'logistic'` refits a multinomial logistic regression and chooses by the score test:
     /// the gradient that a feature would have, by the curvature that it would meet. `model => 'mlp'` goes on training a network on

@@ -30,6 +30,8 @@ selector! {
     ///    directions just below `λ*` solve a small non-negative least-squares problem, and the first feature with a
     ///    positive one is chosen
     ///
+    /// A text column or a group counts as the single column that it is worth beyond chance.
+    ///
     /// Without ties this is orthogonal matching pursuit (theorem 3.3 of the second source), which is why one engine serves both.
     ///
     /// `model => 'mlp'` does the same with a network: its loss plus `penalty × Σ ‖w_j‖` over the features that are not chosen, `w_j` the

@@ -23,6 +23,15 @@ choice! {
 }
 
 choice! {
+    /// What becomes of a text column with more values than are told apart.
+    pub enum Levels {
+        Top = "top",
+        Hash = "hash",
+        Error = "error",
+    }
+}
+
+choice! {
     /// Which rows the answer has.
     pub enum Shown {
         Chosen = "chosen",
@@ -64,11 +73,14 @@ options! {
         /// Whether the label is a number or a class. 'auto': text and booleans are classes, floats are numbers,
         /// integers are classes when they take at most 32 values with five or more rows each on average.
         task: Task = Task::Auto;
-        /// NULL, NaN and infinity in a feature: filled with the mean, filled with the mean and flagged by an extra
-        /// column, the row dropped, or an error. Rows without a label are always dropped.
+        /// NULL, NaN and infinity in a number: filled with the mean, filled with the mean and flagged by an extra
+        /// column, the row dropped, or an error. In a text 'mean' and 'indicator' make NULL a level of its own. Rows without a label are always dropped.
         nulls: Nulls = Nulls::Mean;
-        /// Most distinct values of a text column.
+        /// Most values of a text column that are told apart; NULL is one more.
         max_levels: usize = 50, Check::Between(1.0, 1e6);
+        /// A text column with more values: 'top' keeps the most frequent and joins the others, 'hash' deals all values out to `max_levels`
+        /// buckets, 'error' refuses. The first two leave a column out if it has fewer than two rows a value.
+        levels: Levels = Levels::Top;
         /// Most distinct values of a label that is a class.
         max_classes: usize = 100, Check::Between(2.0, 1e5);
         /// Scale every feature to unit length first. Correlations and trees are the same either way.

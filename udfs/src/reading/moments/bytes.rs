@@ -1,14 +1,16 @@
 //! Moments as bytes, to be stored, sent and merged later: the plan as text, which grams of one call share, and the rest as numbers.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use super::{Column, Moments, Written, triangle};
 use crate::kernels::double::Double;
+use crate::reading::levels::{BUCKETS_MAX, Distinct, SMALLEST};
 use crate::reading::plan::{Class, Plan};
 use crate::reading::table::Seen;
 use crate::{Error, Result};
 
-const MAGIC: &[u8; 8] = b"pursuit2";
+const MAGIC: &[u8; 8] = b"pursuit3";
 
 impl Moments {
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -28,6 +30,14 @@ impl Moments {
         let seen = &self.seen;
         let counts = [seen.rows, seen.rows_without_label, seen.rows_without_weight, seen.rows_with_null, seen.out_of_range];
         counts.iter().chain(&seen.missing).for_each(|count| bytes.extend_from_slice(&count.to_le_bytes()));
+        write_size(&mut bytes, self.buckets);
+        for distinct in &self.hashed {
+            bytes.push(u8::from(distinct.is_some()));
+            if let Some(distinct) = distinct {
+                write_size(&mut bytes, distinct.hashes().len());
+                distinct.hashes().for_each(|hash| bytes.extend_from_slice(&hash.to_le_bytes()));
+            }
+        }
         for total in &self.totals {
             bytes.extend_from_slice(&total.high.to_le_bytes());
             bytes.extend_from_slice(&total.low.to_le_bytes());
@@ -67,10 +77,18 @@ impl Moments {
         let (rows, rows_without_label, rows_without_weight, rows_with_null) = (count()?, count()?, count()?, count()?);
         let out_of_range = count()?;
         let missing = (0..features).map(|_| count()).collect::<Option<Vec<_>>>()?;
-        let seen = Seen { rows, rows_without_label, rows_without_weight, rows_with_null, missing, out_of_range };
+        let texts = BTreeMap::new();
+        let seen = Seen { rows, rows_without_label, rows_without_weight, rows_with_null, missing, out_of_range, texts };
+        let buckets = read_size(&mut rest).filter(|buckets| (1..=BUCKETS_MAX).contains(buckets))?;
+        let hashed = (0..features).map(|_| read_distinct(&mut rest)).collect::<Option<Vec<_>>>()?;
+        let is_text = |feature: &usize| plan.plan.features.get(*feature).is_some_and(|feature| feature.is_text);
         let in_range = |column: &Column| match column {
-            Column::Number(feature) | Column::Null(feature) | Column::Level(feature, _) => *feature < features,
-            _ => true,
+            Column::Number(feature) => *feature < features && !is_text(feature),
+            Column::Null(feature) => *feature < features,
+            Column::Level(feature, _) => is_text(feature) && hashed[*feature].is_none(),
+            Column::Bucket(feature, bucket) => is_text(feature) && hashed[*feature].is_some() && (*bucket as usize) < buckets,
+            Column::Others(_) => false,
+            Column::One | Column::Label | Column::Class(_) => true,
         };
         if columns.first() != Some(&Column::One)
             || !columns.iter().all(in_range)
@@ -79,7 +97,7 @@ impl Moments {
             return None;
         }
         let mut moments = Self::with_columns(plan, columns, seen, counts_classes);
-        moments.origins = origins;
+        (moments.origins, moments.buckets, moments.hashed) = (origins, buckets, hashed);
         let (numbers, rest) = rest.as_chunks::<16>();
         let total = |pair: &[u8; 16]| {
             let (high, low) = pair.split_at(8);
@@ -137,6 +155,12 @@ fn write_column(bytes: &mut Vec<u8>, column: &Column) {
             write_size(bytes, *feature);
             write_bytes(bytes, level.as_bytes());
         }
+        Column::Bucket(feature, bucket) => {
+            bytes.push(7);
+            write_size(bytes, *feature);
+            write_size(bytes, *bucket as usize);
+        }
+        Column::Others(_) => unreachable!("only what is finished has others"),
     }
 }
 
@@ -152,6 +176,7 @@ fn read_column(rest: &mut &[u8]) -> Option<Column> {
         4 => Column::Number(read_size(rest)?),
         5 => Column::Null(read_size(rest)?),
         6 => Column::Level(read_size(rest)?, text(rest)?),
+        7 => Column::Bucket(read_size(rest)?, u32::try_from(read_size(rest)?).ok()?),
         _ => return None,
     })
 }
@@ -170,6 +195,19 @@ fn read_flag(rest: &mut &[u8]) -> Option<bool> {
     let (flag, after) = rest.split_first()?;
     *rest = after;
     (*flag < 2).then_some(*flag == 1)
+}
+
+/// The outer `None` is no such thing.
+fn read_distinct(rest: &mut &[u8]) -> Option<Option<Distinct>> {
+    if !read_flag(rest)? {
+        return Some(None);
+    }
+    let hashes = read_size(rest).filter(|hashes| *hashes <= SMALLEST)?;
+    let mut distinct = Distinct::default();
+    for _ in 0..hashes {
+        distinct.insert(read_u64(rest)?);
+    }
+    Some(Some(distinct))
 }
 
 fn read_bytes<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {

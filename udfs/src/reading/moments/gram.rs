@@ -1,10 +1,14 @@
 mod sums;
 
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::kernels::double::Double;
+use crate::reading::levels::{Distinct, Fate, SMALLEST, TextSeen, fate};
 use crate::reading::table::{DesignColumn, Label, Seen};
 use crate::settings::common::Nulls;
 
-use super::{Moments, entry};
+use super::{Column, Moments, entry};
 
 /// Relative spread below which a column is constant: a hundred times the rounding of an f64, squared.
 pub(crate) const CONSTANT: f64 = 1e-28;
@@ -17,6 +21,8 @@ pub struct Gram {
     pub seen: Seen,
     /// Sum of the row weights.
     pub weight: f64,
+    /// The mean of each column of the design; of a level, its share of the weight.
+    pub means: Vec<f64>,
     /// `matrix[i * columns + j]` = Σ w (xᵢ − x̄ᵢ)(xⱼ − x̄ⱼ); a constant column is all zeros.
     pub matrix: Vec<f64>,
     /// `products[i * label columns + q]` = Σ w (xᵢ − x̄ᵢ)(y_q − ȳ_q)
@@ -62,10 +68,12 @@ impl Moments {
             if let Some(column) = self.places.number[feature] {
                 add(column, null, feature, true);
             }
-            for column in self.places.levels[feature].values() {
-                add(*column, null, feature, false);
-            }
-            if let (Nulls::Indicator, Some(null)) = (self.plan().nulls, null) {
+            let values = self.places.levels[feature].values().chain(self.places.buckets[feature].values());
+            values.chain(&self.places.others[feature]).for_each(|column| add(*column, None, feature, false));
+            // NULL is a value of a text.
+            if let Some(null) = null
+                && (self.places.is_text[feature] || self.plan().nulls == Nulls::Indicator)
+            {
                 add(null, None, feature, false);
             }
         }
@@ -103,6 +111,68 @@ impl Moments {
 
     /// The same where it is known already what the label is: a part of a table has too few rows to tell.
     pub(crate) fn finish_as(&self, label: Label) -> Gram {
+        let (settled, texts) = self.settled();
+        let mut gram = settled.centred(label);
+        gram.seen.texts = texts;
+        gram
+    }
+
+    /// The same with the columns of texts as the rows decide them, and what was seen of these texts.
+    fn settled(&self) -> (Cow<'_, Moments>, BTreeMap<usize, TextSeen>) {
+        if let Some(texts) = &self.texts {
+            return (Cow::Borrowed(self), texts.clone());
+        }
+        let (texts, others) = self.decide_texts();
+        if others.iter().all(BTreeSet::is_empty) {
+            return (Cow::Borrowed(self), texts);
+        }
+        let mut joined = self.clone();
+        joined.join(&texts, &others);
+        (Cow::Owned(joined), texts)
+    }
+
+    /// Decides what becomes of the values of texts, and which columns of each have none of their own.
+    fn decide_texts(&self) -> (BTreeMap<usize, TextSeen>, Vec<BTreeSet<usize>>) {
+        // Not from a sum of products of square roots: equal weights must be equal to the last bit.
+        let total = |column: &usize| self.totals.get(entry(*column, *column)).map_or(0.0, |total| total.value());
+        let (mut texts, mut others) = (BTreeMap::new(), vec![BTreeSet::new(); self.plan().features.len()]);
+        for feature in (0..others.len()).filter(|feature| self.places.is_text[*feature]) {
+            let columns: Vec<usize> = match self.hashed[feature] {
+                None => self.places.levels[feature].values().copied().collect(),
+                Some(_) => self.places.buckets[feature].values().copied().collect(),
+            };
+            let values = self.hashed[feature].as_ref().map_or(columns.len() as u64, Distinct::estimate);
+            let known = self.seen.rows - self.seen.missing[feature];
+            let weights: Vec<f64> = columns.iter().map(total).collect();
+            let fate = fate(self.plan(), values, weights.iter().sum::<f64>().max(known as f64), &weights);
+            let kept: BTreeSet<usize> = match &fate {
+                Fate::Apart | Fate::Hashed => columns.iter().copied().collect(),
+                Fate::Top(kept) => kept.iter().map(|at| columns[*at]).collect(),
+                Fate::LeftOut => BTreeSet::new(),
+            };
+            let is_left_out = fate == Fate::LeftOut;
+            let (is_estimate, told_apart) = (values >= SMALLEST as u64 && self.hashed[feature].is_some(), kept.len() as u64);
+            texts.insert(feature, TextSeen { values, is_estimate, known, told_apart, is_left_out });
+            others[feature].extend(columns.into_iter().filter(|column| !kept.contains(column)));
+        }
+        (texts, others)
+    }
+
+    /// Adds up the columns of the others, and drops texts that are left out.
+    fn join(&mut self, texts: &BTreeMap<usize, TextSeen>, others: &[BTreeSet<usize>]) {
+        let places = self.places.clone();
+        let is_out = |feature: &usize| texts.get(feature).is_some_and(|text| text.is_left_out);
+        self.regroup(|column| match column {
+            Column::Null(feature) | Column::Level(feature, _) | Column::Bucket(feature, _) if is_out(feature) => None,
+            Column::Level(feature, _) | Column::Bucket(feature, _) => {
+                let is_other = places.find(column).is_some_and(|at| others[*feature].contains(&at));
+                Some(if is_other { Cow::Owned(Column::Others(*feature)) } else { Cow::Borrowed(column) })
+            }
+            column => Some(Cow::Borrowed(column)),
+        });
+    }
+
+    fn centred(&self, label: Label) -> Gram {
         let weight = self.total(0, 0);
         let (filled, design) = self.filled();
         let label_columns = self.label_columns(&label);
@@ -136,6 +206,9 @@ impl Moments {
                 }
             }
         }
+        let mean =
+            |(column, sum): (&Filled, &Double)| self.origin(column.column) + sum.value() / weight.value().max(f64::MIN_POSITIVE);
+        let means = filled.iter().zip(&sums).map(mean).collect();
         let mut label_energy = 0.0;
         for (column, sum) in label_columns.iter().zip(&label_sums) {
             let raw = product(column, column);
@@ -144,6 +217,6 @@ impl Moments {
             let size = raw.value() + weight.value() * origin * origin;
             label_energy += if energy <= CONSTANT * size { 0.0 } else { energy };
         }
-        Gram { design, label, seen: self.seen.clone(), weight: weight.value(), matrix, products, label_energy }
+        Gram { design, label, seen: self.seen.clone(), weight: weight.value(), means, matrix, products, label_energy }
     }
 }

@@ -51,6 +51,25 @@ fn parts_add_up_to_the_whole() {
     assert_eq!((again.seen(), again.finish().products), (whole.seen(), whole.finish().products));
 }
 
+/// A part has few of the values of a text, and the whole decides which of them have a column: by name, or by bucket.
+#[test]
+fn parts_have_the_levels_of_the_whole() {
+    let (mut table, label) = table(6000);
+    let mut random = Run::new(3).random("texts", 0);
+    for values in [200, 4000] {
+        let texts: Vec<String> = (0..6000).map(|_| format!("{}", random.below(values).min(random.below(values)))).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        table = table.text(&format!("of {values}"), &texts);
+    }
+    table.common.max_levels = 40;
+    let (whole, parts) = parted(&table, &label, 1000).finish().unwrap();
+    let expected = whole.finish();
+    assert!(expected.seen.texts[&3].told_apart == 40 && expected.seen.texts[&4].is_estimate);
+    let again = whole.sum_of(&parts).unwrap().finish();
+    assert_eq!((&again.design, &again.matrix, &again.seen.texts), (&expected.design, &expected.matrix, &expected.seen.texts));
+    assert_eq!(whole.sum_of(&parts[..7]).unwrap().finish().design, expected.design);
+}
+
 #[test]
 fn neither_order_nor_batches_nor_passes_show() {
     let (table, label) = table(3000);

@@ -264,10 +264,10 @@ impl<'a> Pursuit<'a> {
         self.predictors.iter_mut().for_each(|(_, predictor)| predictor.keep(columns));
         let fitted = step.fitted;
         let score = lead.unwrap_or_else(|| (self.error(&self.now) - self.error(&fitted)) / self.without);
-        let note = (self.predictors.len() > 1).then(|| format!("predicted by {}", self.predictors[step.predictor].0));
+        let reason = (self.predictors.len() > 1).then(|| format!("predicted by {}", self.predictors[step.predictor].0));
         self.choices.push(Choice {
             valid_score: Some(self.score(&fitted.valid)),
-            note,
+            reason,
             ..Choice::new(self.choices.len() + 1, unit, score)
         });
         self.now = fitted;

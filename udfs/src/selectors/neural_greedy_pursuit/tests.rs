@@ -57,7 +57,7 @@ fn a_list_of_predictors_does_what_its_best_member_does() {
         let selector = NeuralGreedyPursuit { predictor: predictor.to_vec(), metric: Metric::Mae, ..Default::default() };
         let ranking = selector.select(&problem, &Run::new(2)).unwrap();
         let last = ranking.choices[k - 1].clone();
-        (names(&problem, &ranking), last.valid_score.unwrap(), last.note)
+        (names(&problem, &ranking), last.valid_score.unwrap(), last.reason)
     };
     let (path, ..) = of(&members, 4, &[]);
     for k in 1..=4 {

@@ -3,10 +3,11 @@
 use rayon::prelude::*;
 
 use crate::kernels::argmax;
+use crate::linear::chance::stand_in;
 use crate::linear::logistic::{Examples, SLIGHT};
 use crate::neural::candidates::Candidates;
 use crate::neural::workbench::explain_order;
-use crate::{Error, Label, Problem, Ranking, Result, Rows, Run};
+use crate::{Coding, Error, Label, Problem, Ranking, Result, Rows, Run};
 
 /// Relative accuracy of the coefficients: who is next does not hang on the last digits.
 const ACCURACY: f64 = 1e-3;
@@ -68,6 +69,10 @@ struct Pursuit<'a> {
     /// An intercept and the columns taken in, row after row.
     design: Vec<f64>,
     columns: Vec<usize>,
+    /// How many of them do not follow from others of their unit.
+    rank: usize,
+    /// Whether each candidate is a text.
+    is_text: Vec<bool>,
     beta: Vec<f64>,
     /// `[row * classes + class]`: 1 for the row's class, less its probability.
     errors: Vec<f64>,
@@ -80,6 +85,7 @@ impl<'a> Pursuit<'a> {
     fn new(problem: &Problem, rows: &'a Rows, candidates: &'a Candidates, classes: usize) -> Self {
         let weight = |row: usize| rows.weights.get(row).copied().unwrap_or(1.0);
         let total = rows.weight();
+        let is_text = |columns: &[usize]| columns.iter().all(|column| rows.origins[*column].coding != Coding::Number);
         let factor = |column: &usize| {
             let energy: f64 = rows.columns[*column].iter().enumerate().map(|(row, x)| weight(row) * x * x).sum();
             if problem.standardize { (total / energy).sqrt() } else { 1.0 }
@@ -92,6 +98,8 @@ impl<'a> Pursuit<'a> {
             factors: candidates.columns.par_iter().map(factor).collect(),
             design: vec![1.0; rows.rows()],
             columns: Vec::new(),
+            rank: 0,
+            is_text: candidates.units.iter().map(|unit| is_text(&problem.units[*unit].columns)).collect(),
             beta: vec![0.0; classes],
             errors: Vec::new(),
             curvatures: Vec::new(),
@@ -121,7 +129,7 @@ impl<'a> Pursuit<'a> {
 
     /// The Bayesian information criterion.
     fn criterion(&self) -> f64 {
-        let parameters = ((self.columns.len() + 1) * (self.classes - 1)) as f64;
+        let parameters = ((self.rank + 1) * (self.classes - 1)) as f64;
         self.deviance + parameters * self.total.max(2.0).ln()
     }
 
@@ -145,12 +153,23 @@ impl<'a> Pursuit<'a> {
                 return Ok(None);
             }
             let columns = self.candidates.inputs[candidate].clone();
-            Ok(Some((columns.map(of_column).sum::<f64>() / self.total).sqrt()))
+            let (width, rank) = (columns.len() as f64, self.rank(candidate) as f64);
+            // Levels that depend on each other have their sum, and one less of them to explain by chance.
+            let share = columns.map(of_column).sum::<f64>() / self.total * rank / width;
+            let free = self.total.max(self.rows.rows() as f64) - 1.0 - self.rank as f64;
+            Ok(Some(stand_in(share, rank, free, (self.classes - 1) as f64).sqrt()))
         };
         (0..self.candidates.len()).into_par_iter().map(score).collect()
     }
 
+    /// The columns of a candidate that do not follow from its others: the levels of a text add up to 1.
+    fn rank(&self, candidate: usize) -> usize {
+        let columns = self.candidates.inputs[candidate].len();
+        if columns > 1 && self.is_text[candidate] { columns - 1 } else { columns }
+    }
+
     fn take(&mut self, candidate: usize) {
+        self.rank += self.rank(candidate);
         for input in self.candidates.inputs[candidate].clone() {
             let (column, factor) = (&self.rows.columns[self.candidates.columns[input]], self.factors[input]);
             let before = self.columns.len() + 1;

@@ -55,6 +55,8 @@ struct Round<'a> {
     /// For each column its position among the attended units.
     unit: Vec<usize>,
     units: usize,
+    /// What each column is multiplied by, so that a wider unit is as long as its stand-in.
+    factors: Vec<f64>,
     /// Inner products of the columns.
     h: Vec<f64>,
 }
@@ -70,8 +72,11 @@ impl<'a> Round<'a> {
             columns.extend(open);
             unit.resize(columns.len(), at);
         }
-        let h = columns.iter().flat_map(|i| columns.iter().map(|j| pursuit.residual_inner(*i, *j))).collect();
-        Self { pursuit, columns, unit, units: attended.len(), h }
+        let of_units: Vec<f64> = attended.iter().map(|unit| factor(pursuit, *unit)).collect();
+        let factors: Vec<f64> = unit.iter().map(|at| of_units[*at]).collect();
+        let scaled = || columns.iter().zip(&factors);
+        let h = scaled().flat_map(|(i, f)| scaled().map(move |(j, g)| f * g * pursuit.residual_inner(*i, *j))).collect();
+        Self { pursuit, columns, unit, units: attended.len(), factors, h }
     }
 
     /// Minimises over `θ` for given `w` and the other way round, in turn. Returns `|w|` of each unit and `θ` of each column
@@ -118,7 +123,7 @@ impl<'a> Round<'a> {
     }
 
     fn correlation(&self, i: usize, label: usize) -> f64 {
-        self.pursuit.correlations[self.columns[i] * self.pursuit.products.labels + label]
+        self.factors[i] * self.pursuit.correlations[self.columns[i] * self.pursuit.products.labels + label]
     }
 
     /// Length of the correlations of a unit that is not attended with what this round leaves unexplained.
@@ -126,14 +131,21 @@ impl<'a> Round<'a> {
         let q = self.pursuit.products.labels;
         let mut sum = 0.0;
         for column in self.pursuit.products.units[unit].clone() {
-            let inner: Vec<f64> = self.columns.iter().map(|other| self.pursuit.residual_inner(column, *other)).collect();
+            let others = self.columns.iter().zip(&self.factors);
+            let inner: Vec<f64> = others.map(|(other, factor)| factor * self.pursuit.residual_inner(column, *other)).collect();
             for label in 0..q {
                 let fitted: f64 = inner.iter().enumerate().map(|(i, h)| h * weights[self.unit[i]] * theta[i * q + label]).sum();
                 sum += (self.pursuit.correlations[column * q + label] - fitted).powi(2);
             }
         }
-        sum.sqrt()
+        factor(self.pursuit, unit) * sum.sqrt()
     }
+}
+
+/// What the columns of a unit are multiplied by: nothing of a single column, and of a wider unit what it owes to chance is taken away.
+fn factor(pursuit: &Pursuit<'_>, unit: usize) -> f64 {
+    let length = pursuit.length(unit);
+    if length > 0.0 { pursuit.correlation(unit) / length } else { 1.0 }
 }
 
 /// Solves `(A + ridge I) X = B` for a symmetric positive semidefinite `A`, into `x[i * sides + side]`.

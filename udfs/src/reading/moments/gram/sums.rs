@@ -1,10 +1,11 @@
 //! Moments of some parts of a table, comparable with those of the whole.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::super::scratch::Scratch;
 use super::super::triangle;
-use super::{Filled, Gram, Moments};
+use super::{Column, Filled, Gram, Moments};
 use crate::Result;
 use crate::kernels::double::Double;
 use crate::reading::table::Seen;
@@ -12,17 +13,40 @@ use crate::reading::table::Seen;
 impl Moments {
     /// The sum of some parts of this table, with all of its columns: the design is the same whatever parts there are.
     pub(crate) fn sum_of<'a>(&self, parts: impl IntoIterator<Item = &'a Moments>) -> Result<Moments> {
+        let (whole, texts) = self.settled();
         let mut sum = Self {
             plan: Arc::clone(&self.plan),
-            columns: self.columns.clone(),
-            totals: vec![Double::default(); triangle(self.columns.len())],
-            origins: self.origins.clone(),
+            columns: whole.columns.clone(),
+            totals: vec![Double::default(); triangle(whole.columns.len())],
+            origins: whole.origins.clone(),
             seen: Seen { missing: vec![0; self.plan().features.len()], ..Seen::default() },
-            places: self.places.clone(),
+            places: whole.places.clone(),
             scratch: Scratch::default(),
+            buckets: whole.buckets,
+            hashed: whole.hashed.clone(),
+            texts: Some(texts),
         };
-        parts.into_iter().try_for_each(|part| sum.merge(part))?;
+        for part in parts {
+            let part = part.coded_as(&sum);
+            sum.seen.add(&part.seen);
+            let at = sum.places_of(&part);
+            sum.merge_totals(&part, &at)?;
+        }
         Ok(sum)
+    }
+
+    /// A part of a table with the columns that the whole has: its values are in the same buckets, and among the same others.
+    fn coded_as(&self, whole: &Moments) -> Moments {
+        let mut part = self.clone();
+        let hashed: Vec<usize> = (0..whole.hashed.len()).filter(|feature| whole.hashed[*feature].is_some()).collect();
+        part.hash_values(&hashed, whole.buckets);
+        part.regroup(|column| match column {
+            Column::Level(feature, _) | Column::Bucket(feature, _) if whole.places.find(column).is_none() => {
+                whole.places.others[*feature].map(|_| Cow::Owned(Column::Others(*feature)))
+            }
+            column => whole.places.find(column).map(|_| Cow::Borrowed(column)),
+        });
+        part
     }
 
     /// The sum of the row weights.
@@ -59,6 +83,6 @@ impl Moments {
         }
         let label_energy = labels.iter().zip(&of_labels).map(|(label, of)| about(label, label, *of, *of)).sum();
         let (label, seen) = (learnt.label.clone(), self.seen.clone());
-        Gram { design, label, seen, weight: weight.value(), matrix, products, label_energy }
+        Gram { design, label, seen, weight: weight.value(), means: learnt.means.clone(), matrix, products, label_energy }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::network::samples::{Inputs, Loss};
 use crate::reading::block::is_value;
+use crate::reading::coding::TextColumns;
 use crate::reading::intake::Intake;
 use crate::{Block, Class, Coding, Error, Label, NO_LEVEL, Problem, Result, Rows};
 
@@ -29,26 +30,8 @@ pub(super) struct Column {
 pub(super) struct Maps {
     /// The class of each of the label's names.
     classes: Vec<Option<u32>>,
-    /// For each input that is a level, which of the feature's codes stand for it. The same name may have several.
-    pub levels: Vec<Level>,
-}
-
-/// Which codes stand for a level.
-pub(super) enum Level {
-    /// The input is no level.
-    None,
-    One(u32),
-    Several(Vec<u32>),
-}
-
-impl Level {
-    fn is(&self, code: u32) -> bool {
-        match self {
-            Level::None => false,
-            Level::One(level) => code == *level,
-            Level::Several(levels) => levels.contains(&code),
-        }
-    }
+    /// For each feature that is a text, the input that is 1 for each of its codes. The same name may have several.
+    inputs: Vec<Vec<u32>>,
 }
 
 impl Encoder {
@@ -78,15 +61,15 @@ impl Encoder {
             Block::Levels { names, .. } => names.iter().map(class).collect(),
             Block::Numbers(_) => Vec::new(),
         };
-        let level = |column: &Column| match (&column.coding, &features[column.feature]) {
-            (Coding::Level(level), Block::Levels { names, .. }) => {
-                let codes = names.iter().zip(0..).filter(|(name, _)| *name == level).map(|(_, code)| code);
-                let codes: Vec<u32> = codes.collect();
-                if let [code] = codes[..] { Level::One(code) } else { Level::Several(codes) }
+        let input = |(feature, block): (usize, &Block<'_>)| match block {
+            Block::Levels { names, .. } => {
+                let own = (0..).zip(&self.columns).filter(|(_, column)| column.feature == feature);
+                let columns = TextColumns::new(own.map(|(at, column)| (at, &column.coding)));
+                names.iter().map(|name| columns.find(name)).collect()
             }
-            _ => Level::None,
+            Block::Numbers(_) => Vec::new(),
         };
-        Maps { classes, levels: self.columns.iter().map(level).collect() }
+        Maps { classes, inputs: features.iter().enumerate().map(input).collect() }
     }
 
     /// The label of each row that counts; of the others 0.
@@ -121,15 +104,17 @@ impl Encoder {
         Ok(targets)
     }
 
-    /// Writes an input of some rows.
+    /// Writes the input at a place of some rows.
     pub(super) fn encode(
         &self,
-        (column, level): (&Column, &Level),
+        at: usize,
+        maps: &Maps,
         feature: &Block<'_>,
         start: usize,
         inputs: &mut [f32],
         scratch: &mut [f64],
     ) {
+        let column = &self.columns[at];
         let scaled = |x: f64| ((x - column.mean) * column.factor) as f32;
         let is_missing = column.coding == Coding::Missing;
         match feature {
@@ -151,12 +136,9 @@ impl Encoder {
             }
             Block::Levels { codes, .. } => {
                 let codes = &codes[start..start + inputs.len()];
-                let value = |code: u32| match code == NO_LEVEL {
-                    missing if is_missing => scaled(f64::from(missing)),
-                    true => 0.0,
-                    false => scaled(f64::from(level.is(code))),
-                };
-                inputs.iter_mut().zip(codes).for_each(|(input, code)| *input = value(*code));
+                let input_of = &maps.inputs[column.feature];
+                let is_on = |code: u32| if code == NO_LEVEL { is_missing } else { input_of[code as usize] == at as u32 };
+                inputs.iter_mut().zip(codes).for_each(|(input, code)| *input = scaled(f64::from(is_on(*code))));
             }
         }
     }

@@ -92,7 +92,7 @@ impl Feed {
             self.intake.keep(&self.plan, start..start + count, label, weights, features, &mut self.seen)?;
             let targets = self.encoder.targets(&label, &maps, start, count, &self.intake)?;
             for (at, columns) in self.encoder.columns.chunks(LANES).enumerate() {
-                for ((column, level), turning) in columns.iter().zip(&maps.levels[at * LANES..]).zip(turning.chunks_mut(BAND)) {
+                for ((lane, column), turning) in columns.iter().enumerate().zip(turning.chunks_mut(BAND)) {
                     let feature = &features[column.feature];
                     // Columns come from another core's cache, or from memory.
                     if let Some(Block::Numbers(next)) = features.get(column.feature + 1)
@@ -100,7 +100,7 @@ impl Feed {
                     {
                         prefetch(&values[start..start + count]);
                     }
-                    self.encoder.encode((column, level), feature, start, &mut turning[..count], &mut scratch);
+                    self.encoder.encode(at * LANES + lane, &maps, feature, start, &mut turning[..count], &mut scratch);
                 }
                 turning[columns.len() * BAND..].fill(0.0);
                 for (row, inputs) in band.chunks_mut(stride).enumerate() {

@@ -1,0 +1,184 @@
+//! The values of texts in moments: told apart while they are few, in buckets by their hash when they are not.
+//!
+//! All texts together may have so many columns. When they would have more, the buckets are halved until they have not, and the texts with more values than there are
+//! buckets are the ones to lose: what is left at the end follows from the values alone, in whatever order they came.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use super::{Column, Moments};
+use crate::reading::block::{Block, NO_LEVEL};
+use crate::reading::levels::{BUCKETS_MAX, Distinct, bucket, fewer, hash_of};
+use crate::reading::plan::Plan;
+use crate::settings::common::Levels;
+
+/// Columns that the values of all texts may have together while rows are read; not counting what `max_levels` asks for.
+const TOGETHER: usize = 2048;
+
+/// The fewest buckets from which the most frequent can be taken.
+fn fewest(plan: &Plan) -> usize {
+    plan.max_levels.min(BUCKETS_MAX).next_power_of_two()
+}
+
+/// Buckets of a text that is the first to have too many values.
+pub(super) fn buckets_at_first(plan: &Plan) -> usize {
+    match plan.levels {
+        Levels::Top => TOGETHER.max(fewest(plan)),
+        Levels::Hash | Levels::Error => plan.max_levels.min(BUCKETS_MAX),
+    }
+}
+
+impl Moments {
+    /// Makes columns for the values that texts have in the rows that count, and says which codes occur.
+    pub(super) fn learn(&mut self, features: &[Block<'_>]) -> Vec<Vec<bool>> {
+        let mut all = Vec::with_capacity(features.len());
+        for (feature, block) in features.iter().enumerate() {
+            let Block::Levels { codes, names } = block else {
+                all.push(Vec::new());
+                continue;
+            };
+            let (mut used, mut missing) = (vec![false; names.len()], 0);
+            for row in &self.scratch.intake.kept {
+                match codes[*row] {
+                    NO_LEVEL => missing += 1,
+                    code => used[code as usize] = true,
+                }
+            }
+            self.seen.missing[feature] += missing;
+            if missing > 0 {
+                self.place(Column::Null(feature));
+            }
+            let names: Vec<&str> = names.iter().zip(&used).filter(|(_, used)| **used).map(|(name, _)| *name).collect();
+            self.add_values(feature, &names);
+            all.push(used);
+        }
+        self.halve();
+        all
+    }
+
+    /// The column of a value that was learnt.
+    pub(super) fn value(&self, feature: usize, name: &str) -> usize {
+        let column = match &self.hashed[feature] {
+            None => self.places.levels[feature].get(name),
+            Some(_) => self.places.buckets[feature].get(&bucket(name, self.buckets)),
+        };
+        *column.expect("values are learnt before they are looked for")
+    }
+
+    fn add_values(&mut self, feature: usize, names: &[&str]) {
+        if self.hashed[feature].is_none() {
+            let known = &self.places.levels[feature];
+            let new: BTreeSet<&str> = names.iter().copied().filter(|name| !known.contains_key(*name)).collect();
+            if known.len() + new.len() <= self.apart_max() {
+                for name in new {
+                    self.place(Column::Level(feature, name.to_string()));
+                }
+                return;
+            }
+            self.hash_values(&[feature], self.buckets);
+        }
+        for name in names {
+            if let Some(distinct) = &mut self.hashed[feature] {
+                distinct.insert(hash_of(name));
+            }
+            self.place(Column::Bucket(feature, bucket(name, self.buckets)));
+        }
+    }
+
+    /// Most values of a text that are told apart.
+    fn apart_max(&self) -> usize {
+        if self.plan().levels == Levels::Top { self.buckets } else { self.plan().max_levels }
+    }
+
+    /// Lets the values of some texts be dealt out to buckets, and all buckets be as many as `buckets` says.
+    pub(super) fn hash_values(&mut self, features: &[usize], buckets: usize) {
+        for feature in features {
+            let mut distinct = Distinct::default();
+            self.places.levels[*feature].keys().for_each(|name| distinct.insert(hash_of(name)));
+            self.hashed[*feature].get_or_insert(distinct);
+        }
+        let before = std::mem::replace(&mut self.buckets, buckets);
+        let is_hashed: Vec<bool> = self.hashed.iter().map(Option::is_some).collect();
+        self.regroup(|column| {
+            Some(match column {
+                Column::Level(feature, name) if is_hashed[*feature] => {
+                    Cow::Owned(Column::Bucket(*feature, bucket(name, buckets)))
+                }
+                Column::Bucket(feature, at) => Cow::Owned(Column::Bucket(*feature, fewer(*at, before, buckets))),
+                column => Cow::Borrowed(column),
+            })
+        });
+    }
+
+    /// Halves the buckets until the texts have no more columns than they may.
+    fn halve(&mut self) {
+        let values: Vec<usize> = self.places.levels.iter().map(|levels| levels.len()).collect();
+        let buckets = self.buckets_for(&values);
+        if buckets < self.buckets {
+            let many: Vec<usize> = (0..values.len()).filter(|feature| values[*feature] > buckets).collect();
+            self.hash_values(&many, buckets);
+        }
+    }
+
+    /// As many buckets as there may be if the texts have so many values. Those that are in buckets have more than there are buckets now.
+    fn buckets_for(&self, values: &[usize]) -> usize {
+        let mut buckets = self.buckets;
+        if self.plan().levels != Levels::Top {
+            return buckets;
+        }
+        let columns = |buckets: usize| -> usize {
+            let of =
+                |(hashed, values): (&Option<Distinct>, &usize)| if hashed.is_some() { buckets } else { buckets.min(*values) };
+            self.hashed.iter().zip(values).map(of).sum()
+        };
+        while buckets > fewest(self.plan()) && columns(buckets) > TOGETHER {
+            buckets /= 2;
+        }
+        buckets
+    }
+
+    /// Makes this and another agree about which texts are in buckets, and about how many of them; returns the other as it then is.
+    pub(super) fn agree<'a>(&mut self, other: &'a Moments) -> Cow<'a, Moments> {
+        self.halve_to(other.buckets);
+        let mut values: Vec<usize> = Vec::new();
+        for (feature, theirs) in other.places.levels.iter().enumerate() {
+            let mine = &self.places.levels[feature];
+            values.push(mine.len() + theirs.keys().filter(|name| !mine.contains_key(*name)).count());
+        }
+        let is_many = |this: &Self, feature: &usize| {
+            this.hashed[*feature].is_some() || other.hashed[*feature].is_some() || values[*feature] > this.apart_max()
+        };
+        let many = |this: &Self| -> Vec<usize> { (0..values.len()).filter(|feature| is_many(this, feature)).collect() };
+        let first = many(self);
+        if !first.is_empty() {
+            self.hash_values(&first, self.buckets);
+        }
+        let buckets = self.buckets_for(&values);
+        if buckets < self.buckets {
+            self.halve_to(buckets);
+            self.hash_values(&many(self), buckets);
+        }
+        let hashed: Vec<usize> = (0..values.len()).filter(|feature| self.hashed[*feature].is_some()).collect();
+        let agrees = other.buckets == self.buckets && hashed.iter().all(|feature| other.hashed[*feature].is_some());
+        let other = match agrees || hashed.is_empty() {
+            true => Cow::Borrowed(other),
+            false => {
+                let mut other = other.clone();
+                other.hash_values(&hashed, self.buckets);
+                Cow::Owned(other)
+            }
+        };
+        for (mine, theirs) in self.hashed.iter_mut().zip(&other.hashed) {
+            if let (Some(mine), Some(theirs)) = (mine, theirs) {
+                theirs.hashes().for_each(|hash| mine.insert(hash));
+            }
+        }
+        other
+    }
+
+    fn halve_to(&mut self, buckets: usize) {
+        if buckets < self.buckets {
+            self.hash_values(&[], buckets);
+        }
+    }
+}
