@@ -93,6 +93,12 @@ pub(crate) fn data_type(kind: ColumnKind) -> DataType {
     }
 }
 
+/// The type of numbers by name.
+pub(crate) fn shares_type() -> DataType {
+    let entries = vec![Field::new("keys", DataType::Utf8, false), Field::new("values", DataType::Float64, true)];
+    DataType::Map(Arc::new(Field::new("entries", DataType::Struct(entries.into()), false)), false)
+}
+
 /// The columns of a report's answer.
 pub(crate) fn fields(columns: &[(&'static str, ColumnKind)]) -> Fields {
     let field = |(name, kind): &(&'static str, ColumnKind)| Field::new(*name, data_type(*kind), true);

@@ -3,14 +3,18 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, ListArray, RecordBatch, RecordBatchOptions, StringArray,
-    UInt32Array,
+    ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, ListArray, MapArray, RecordBatch, RecordBatchOptions, StringArray,
+    StructArray, UInt32Array, new_null_array,
 };
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::{cast, take};
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema, SchemaRef};
-use datafusion::common::exec_datafusion_err;
+use datafusion::common::{exec_datafusion_err, exec_err};
 use datafusion::error::Result;
+use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use futures::TryStreamExt;
 use pursuit_udfs::{Applied, ColumnKind as Kind, Error, Feature, Made, Model, NO_LEVEL, Output, Run, Values};
 
 use crate::answer;
@@ -23,7 +27,7 @@ use crate::error::named;
 pub(crate) struct ModelRows(Vec<Values>);
 
 impl ModelRows {
-    pub(crate) fn new(columns: &[(&'static str, Kind)]) -> Self {
+    fn new(columns: &[(&'static str, Kind)]) -> Self {
         let empty = |(_, kind): &(&str, Kind)| match kind {
             Kind::Text => Values::Text(Vec::new()),
             Kind::Number => Values::Number(Vec::new()),
@@ -34,13 +38,35 @@ impl ModelRows {
         Self(columns.iter().map(empty).collect())
     }
 
+    /// All rows of a plan, for which memory is asked.
+    pub(crate) async fn read(
+        table: &Arc<dyn ExecutionPlan>,
+        columns: &[(&'static str, Kind)],
+        context: &Arc<TaskContext>,
+        memory: &MemoryReservation,
+    ) -> Result<Self> {
+        let mut rows = Self::new(columns);
+        for partition in 0..table.output_partitioning().partition_count() {
+            let mut batches = table.execute(partition, Arc::clone(context))?;
+            while let Some(batch) = batches.try_next().await? {
+                memory.try_grow(Self::bytes_for(&batch))?;
+                rows.push(&batch)?;
+            }
+        }
+        Ok(rows)
+    }
+
+    pub(crate) fn columns(&self) -> &[Values] {
+        &self.0
+    }
+
     /// Bytes that the rows of a batch will take here and in the model: each text on its own, and all of it twice while the model is read.
-    pub(crate) fn bytes_for(batch: &RecordBatch) -> usize {
+    fn bytes_for(batch: &RecordBatch) -> usize {
         2 * (batch.get_array_memory_size() + batch.num_rows() * batch.num_columns() * size_of::<Option<String>>())
     }
 
     /// Adds the rows of a batch, whose columns are in the same order.
-    pub(crate) fn push(&mut self, batch: &RecordBatch) -> Result<()> {
+    fn push(&mut self, batch: &RecordBatch) -> Result<()> {
         for (values, column) in self.0.iter_mut().zip(batch.columns()) {
             match values {
                 Values::Text(texts) => {
@@ -98,7 +124,21 @@ impl Applier {
         let is_asked = |output: &&(&'static str, Output)| schema.column_with_name(output.0).is_some();
         let asked: Vec<&(&'static str, Output)> = outputs.iter().filter(is_asked).collect();
         let judges = asked.iter().any(|(_, output)| *output == Output::Correct);
-        let class = outputs.iter().find(|(_, output)| *output == Output::Class).map(|(name, _)| *name);
+        let is_class = |output: &Output| match output {
+            Output::Class => true,
+            Output::Predicted => model.predicts() != Kind::Number,
+            _ => false,
+        };
+        let class = outputs.iter().find(|(_, output)| is_class(output)).map(|(name, _)| *name);
+        let predicts_number = outputs.iter().any(|(_, output)| *output == Output::Predicted) && class.is_none();
+        if predicts_number && applying.label_type != DataType::Float64 {
+            let found = &applying.label_type;
+            let message = format!(
+                "the {} predicts numbers, and when the query was planned it predicted {found}; plan it again",
+                applying.model
+            );
+            return Err(named(name, Error::data(message)));
+        }
         let mut made: Vec<&'static str> =
             asked.iter().filter(|(_, output)| *output != Output::Correct).map(|(name, _)| *name).collect();
         made.extend(class.filter(|class| judges && !made.contains(class)));
@@ -118,7 +158,7 @@ impl Applier {
         if let Some(classes) = &classes {
             classes.check(applying.model).map_err(|error| named(name, error))?;
         }
-        let is_named = |output: &Output| matches!(output, Output::Of(Kind::Text | Kind::Texts));
+        let is_named = |output: &Output| matches!(output, Output::Of(Kind::Text | Kind::Texts) | Output::Probabilities);
         let names_of = |output: &'static str| Arc::new(StringArray::from_iter_values(model.names(output))) as ArrayRef;
         let names = asked.iter().filter(|(_, output)| is_named(output)).map(|(name, _)| (*name, names_of(name))).collect();
         let (is_text, has_label) = (features.iter().map(|feature| feature.is_text).collect(), label.is_some());
@@ -144,6 +184,10 @@ impl Applier {
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &rows)?)
     }
 
+    fn data_type(&self, name: &str) -> Result<&DataType> {
+        Ok(self.schema.field_with_name(name)?.data_type())
+    }
+
     /// A column of the answer.
     fn column(&self, name: &str, batch: &RecordBatch, applied: &Applied) -> Result<ArrayRef> {
         let of_rows = |column: &ArrayRef| match &applied.rows {
@@ -160,7 +204,7 @@ impl Applier {
         let output = self.outputs.iter().find(|(output, _)| *output == name).map(|(_, output)| *output);
         let class = self.outputs.iter().find(|(_, output)| *output == Output::Class).map_or("", |(name, _)| name);
         Ok(match (output, &self.classes) {
-            (Some(Output::Class), Some(classes)) => names(&classes.values, made(name)?)?,
+            (Some(Output::Class | Output::Predicted), Some(classes)) => names(&classes.values, made(name)?)?,
             (Some(Output::Correct), Some(classes)) => match (self.has_label, made(class)?) {
                 (true, Made::Names(predicted)) => {
                     let label = batch.columns().last().map(of_rows).transpose()?;
@@ -173,6 +217,8 @@ impl Applier {
             _ => {
                 let known = self.names.iter().find(|(output, _)| *output == name);
                 match (known, made(name)?) {
+                    (_, Made::Nothing(rows)) => new_null_array(self.data_type(name)?, *rows),
+                    (Some((_, known)), Made::Shares(shares)) => by_name(known, shares)?,
                     (Some((_, known)), made) => names(known, made)?,
                     (None, Made::Numbers(numbers)) => Arc::new(Float64Array::from(numbers.clone())),
                     (None, Made::Wholes(wholes)) => Arc::new(Int64Array::from(wholes.clone())),
@@ -184,12 +230,27 @@ impl Applier {
     }
 }
 
+/// Shares by the names that they are of, row by row.
+fn by_name(known: &ArrayRef, shares: &[f64]) -> Result<ArrayRef> {
+    let DataType::Map(entries, is_sorted) = answer::shares_type() else { return exec_err!("shares are a map") };
+    let DataType::Struct(fields) = entries.data_type() else { return exec_err!("a map has entries") };
+    let names = known.len();
+    let rows = shares.len() / names.max(1);
+    let places: UInt32Array = (0..rows * names).map(|at| (at % names) as u32).collect();
+    let columns: Vec<ArrayRef> = vec![take(known, &places, None)?, Arc::new(Float64Array::from(shares.to_vec()))];
+    let values = StructArray::try_new(fields.clone(), columns, None)?;
+    let offsets = OffsetBuffer::from_lengths(std::iter::repeat_n(names, rows));
+    Ok(Arc::new(MapArray::try_new(Arc::clone(&entries), offsets, values, None, is_sorted)?))
+}
+
 fn length(made: &Made) -> usize {
     match made {
         Made::Numbers(numbers) => numbers.len(),
         Made::Wholes(wholes) => wholes.len(),
         Made::Flags(flags) => flags.len(),
         Made::Names(names) => names.len(),
+        Made::Shares(shares) => shares.len(),
+        Made::Nothing(rows) => *rows,
         Made::Lists { lengths, .. } => lengths.len(),
     }
 }
@@ -219,8 +280,14 @@ fn names(known: &ArrayRef, made: &Made) -> Result<ArrayRef> {
 fn find(model: &str, feature: &Feature, rows: &Schema) -> pursuit_udfs::Result<usize> {
     let Feature { name, is_text } = feature;
     let at = rows.fields().iter().position(|field| field.name() == name);
-    let at = at.ok_or_else(|| Error::data(format!("the {model} asks for `{name}`, which the table does not have")))?;
+    let at = at.ok_or_else(|| {
+        Error::data(format!("the {model} asks for `{name}`, which the table does not have; add it, or give it as NULL"))
+    })?;
     let found = rows.field(at).data_type();
+    // A column of nothing but NULLs is whatever is asked for.
+    if *found == DataType::Null {
+        return Ok(at);
+    }
     if kind(found) == ColumnKind::Other || (kind(found) == ColumnKind::Text) != *is_text {
         let wants = if *is_text { "text" } else { "a number" };
         return Err(Error::data(format!("the {model} asks for `{name}` as {wants}, and in the table it is {found}; cast it")));

@@ -13,13 +13,15 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType, ident};
 use datafusion::physical_plan::ExecutionPlan;
 use pursuit_udfs::options::{parse_checked, show};
-use pursuit_udfs::{Apply, Error, KEY, ModelTable, Output, Settings, Spec, Value, Work, did_you_mean, name_list};
+use pursuit_udfs::{Apply, Error, KEY, ModelTable, Output, Settings, Spec, Value, Work, did_you_mean, name_list, shown};
 
 use crate::answer;
 use crate::apply_exec::{ApplyExec, Applying};
 use crate::call::{Call, Input};
 use crate::classes::predicted_type;
 use crate::error::named;
+use crate::function::usage;
+use crate::predicted;
 use crate::progress::Progress;
 use crate::question::check_option;
 use crate::table::SelectTable;
@@ -38,8 +40,9 @@ pub(crate) fn provider(
     spec: &Arc<Spec>,
     progress: &Arc<Progress>,
     tables: Tables,
-    label: &str,
+    label: Option<&str>,
     mut settings: Settings,
+    session: &dyn Session,
 ) -> Result<Arc<dyn TableProvider>> {
     let error = |error: Error| named(spec.name, error);
     let key = key(spec, &mut settings).map_err(error)?;
@@ -47,8 +50,10 @@ pub(crate) fn provider(
     let apply = build(spec, &settings).map_err(error)?;
     let Tables { first, name, test, model: given, features } = tables;
     let rows = test.unwrap_or_else(|| first.clone());
+    let label = label.unwrap_or_default();
     let table = match given {
         Some(table) => table,
+        None if !model.fits => return Err(error(Error::call(format!("missing `{}`; {}", model.option, usage(spec))))),
         None => {
             let settings = without_keys(&first, &key, settings).map_err(error)?;
             let input = Input { schema: first.schema(), table: name.as_deref() };
@@ -61,19 +66,29 @@ pub(crate) fn provider(
     let columns = apply.fit().columns();
     let has = |name: &str| table.schema().index_of_column_by_name(None, name).is_some();
     if let Some((missing, _)) = columns.iter().find(|(name, _)| !has(name)) {
-        let ModelTable { option, made_by } = model;
+        let ModelTable { option, made_by, .. } = model;
         let message = format!("the table given as `{option}` has no column `{missing}`; make it with {made_by}");
         return Err(error(Error::call(message)));
     }
     let table = LogicalPlanBuilder::from(table).project(columns.iter().map(|(name, _)| ident(*name)))?.build()?;
-    let keys = find_keys(&rows, &key, apply.as_ref()).map_err(error)?;
+    let keeps_all = apply.keeps_columns() && key.is_empty();
+    let keys = match keeps_all {
+        true => (0..rows.schema().fields().len()).collect(),
+        false => find_keys(&rows, &key, apply.as_ref()).map_err(error)?,
+    };
     let label_at = rows.schema().index_of_column_by_name(None, label);
     let label_type = first.schema().field_with_unqualified_name(label).ok().map(|field| field.data_type());
-    let label_type = predicted_type(label_type);
+    let label_type = match apply.outputs().iter().any(|(_, output)| *output == Output::Predicted) {
+        true => predicted::data_type(spec, model, apply.as_ref(), &table, session)?,
+        false => predicted_type(label_type),
+    };
     let fields = fields(&rows, &keys, &label_type, apply.as_ref());
-    if let Some(key) = key.iter().find(|key| fields.iter().filter(|field| field.name() == *key).count() > 1) {
-        let message = format!("`key` names `{key}`, which is given twice or is a column of the answer; rename it with AS");
-        return Err(error(Error::call(message)));
+    let is_twice = |name: &&str| fields.iter().filter(|field| field.name() == name).count() > 1;
+    if let Some(name) = keys.iter().map(|at| rows.schema().field(*at).name().as_str()).find(is_twice) {
+        return Err(error(Error::call(match keeps_all {
+            true => format!("two columns of the answer are named `{}`; rename the table's with AS, or leave it out", shown(name)),
+            false => format!("`key` names `{name}`, which is given twice or is a column of the answer; rename it with AS"),
+        })));
     }
     let (schema, model) = (Arc::new(Schema::new(fields)), model.option);
     let applying = Applying { name: spec.name, model, apply, keys, label: label_at, label_type, schema };
@@ -91,7 +106,7 @@ fn key(spec: &Spec, settings: &mut Settings) -> pursuit_udfs::Result<Vec<String>
 /// What a table of a model excludes, and what deciding rows does.
 fn check_model(spec: &Spec, tables: &Tables, settings: &Settings) -> pursuit_udfs::Result<ModelTable> {
     let model = spec.model.ok_or_else(|| Error::call("applies no model"))?;
-    let ModelTable { option, made_by } = model;
+    let ModelTable { option, made_by, .. } = model;
     if let Some(value) = settings.get(option) {
         return Err(Error::call(format!("`{option}` must be a table that {made_by} made, got {}", show(value))));
     }
@@ -123,7 +138,7 @@ fn build(spec: &Spec, settings: &Settings) -> pursuit_udfs::Result<Arc<dyn Apply
     let own = settings.iter().filter(|(name, _)| own.contains(&name.as_str()));
     match (spec.build)(&own.map(|(name, value)| (name.clone(), value.clone())).collect())? {
         Work::Apply(apply) => Ok(apply),
-        Work::Select(_) | Work::Report(_) => Err(Error::call("applies no model")),
+        _ => Err(Error::call("applies no model")),
     }
 }
 
@@ -157,7 +172,8 @@ fn fields(rows: &LogicalPlan, keys: &[usize], label: &DataType, apply: &dyn Appl
     let keys = keys.iter().map(|at| Arc::clone(&rows.schema().fields()[*at]));
     let output = |(name, output): (&'static str, Output)| {
         let data_type = match output {
-            Output::Class => label.clone(),
+            Output::Class | Output::Predicted => label.clone(),
+            Output::Probabilities => answer::shares_type(),
             Output::Correct => DataType::Boolean,
             Output::Of(kind) => answer::data_type(kind),
         };
@@ -196,6 +212,8 @@ impl TableProvider for ApplyTable {
         let mut applying = self.applying.clone();
         if let Some(columns) = projection {
             applying.schema = Arc::new(applying.schema.project(columns)?);
+            let name = |at: &usize| self.rows.schema().field(*at).name();
+            applying.keys.retain(|at| applying.schema.column_with_name(name(at)).is_some());
         }
         Ok(Arc::new(ApplyExec::new(applying, vec![table, rows])))
     }

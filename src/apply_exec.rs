@@ -107,14 +107,7 @@ impl Applying {
         context: &Arc<TaskContext>,
     ) -> Result<Ready> {
         let memory = MemoryConsumer::new(format!("ApplyExec[{}]", self.name)).register(context.memory_pool());
-        let mut model = ModelRows::new(&self.apply.fit().columns());
-        for partition in 0..table.output_partitioning().partition_count() {
-            let mut batches = table.execute(partition, Arc::clone(context))?;
-            while let Some(batch) = batches.try_next().await? {
-                memory.try_grow(ModelRows::bytes_for(&batch))?;
-                model.push(&batch)?;
-            }
-        }
+        let model = ModelRows::read(&table, &self.apply.fit().columns(), context, &memory).await?;
         let applier = Applier::new(self, model, &rows.schema())?;
         let narrowed = narrow(&rows, applier.wanted(), context.session_config().options())?;
         let partitions = |plan: &Arc<dyn ExecutionPlan>| plan.output_partitioning().partition_count();

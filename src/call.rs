@@ -8,7 +8,7 @@ use datafusion::common::DFSchema;
 use datafusion::logical_expr::LogicalPlan;
 use pursuit_udfs::options::Bytes;
 use pursuit_udfs::{
-    Count, Error, Feature, LabelKind, LeftOut, Parting, Plan, Reading, Reads, Result, Settings, Spec, Task, did_you_mean,
+    Common, Count, Error, Feature, LabelKind, LeftOut, Parting, Plan, Reading, Reads, Result, Settings, Spec, Task, did_you_mean,
     name_list, shown,
 };
 
@@ -100,22 +100,7 @@ impl Call {
         let common = &question.common;
         check_units(names, &question)?;
 
-        let plan = Plan {
-            label: input.name(label_at).to_string(),
-            label_kind: label_kind(input.data_type(label_at), common.task),
-            features: candidates
-                .iter()
-                .map(|at| Feature { name: input.name(*at).to_string(), is_text: kind(input.data_type(*at)) == ColumnKind::Text })
-                .collect(),
-            weighted: weights.is_some(),
-            task: common.task,
-            nulls: common.nulls,
-            max_levels: common.max_levels,
-            levels: common.levels,
-            max_classes: common.max_classes,
-            bytes_max: common.max_memory.map_or(0, |Bytes(bytes)| bytes),
-            left_out,
-        };
+        let plan = Plan { weighted: weights.is_some(), ..plan_of(input, Some(label_at), &candidates, left_out, common)? };
         let reads = match (question.reads, common.reads) {
             (Reads::Rows, Reading::Moments) => {
                 return Err(Error::call("`reads` must be 'rows' or 'auto', because moments do not tell enough; got 'moments'"));
@@ -229,11 +214,11 @@ pub(crate) struct Input<'a> {
 }
 
 impl Input<'_> {
-    fn name(&self, at: usize) -> &str {
+    pub(crate) fn name(&self, at: usize) -> &str {
         self.schema.field(at).name()
     }
 
-    fn data_type(&self, at: usize) -> &DataType {
+    pub(crate) fn data_type(&self, at: usize) -> &DataType {
         self.schema.field(at).data_type()
     }
 
@@ -241,7 +226,7 @@ impl Input<'_> {
         self.schema.fields().iter().map(|field| field.name().as_str()).collect()
     }
 
-    fn column(&self, name: &str, option: Option<&str>) -> Result<usize> {
+    pub(crate) fn column(&self, name: &str, option: Option<&str>) -> Result<usize> {
         let names = self.names();
         if let Some(at) = names.iter().position(|column| *column == name) {
             return Ok(at);
@@ -252,7 +237,7 @@ impl Input<'_> {
         Err(Error::call(format!("no column `{}`{of} in {place}{hint} columns are {}", shown(name), name_list(&names))))
     }
 
-    fn has_unique_names(&self) -> Result<()> {
+    pub(crate) fn has_unique_names(&self) -> Result<()> {
         let mut seen = BTreeSet::new();
         match self.names().into_iter().find(|name| !seen.insert(*name)) {
             Some(name) => {
@@ -261,6 +246,34 @@ impl Input<'_> {
             None => Ok(()),
         }
     }
+}
+
+/// How a table is read: these features, and the label if there is one, as the options say.
+pub(crate) fn plan_of(
+    input: &Input<'_>,
+    label: Option<usize>,
+    candidates: &[usize],
+    left_out: Vec<LeftOut>,
+    common: &Common,
+) -> Result<Plan> {
+    if let Some(at) = label {
+        check_label(input, at, common.task)?;
+    }
+    let feature =
+        |at: &usize| Feature { name: input.name(*at).to_string(), is_text: kind(input.data_type(*at)) == ColumnKind::Text };
+    Ok(Plan {
+        label: label.map_or(String::new(), |at| input.name(at).to_string()),
+        label_kind: label.map_or(LabelKind::Float, |at| label_kind(input.data_type(at), common.task)),
+        features: candidates.iter().map(feature).collect(),
+        weighted: false,
+        task: common.task,
+        nulls: common.nulls,
+        max_levels: common.max_levels,
+        levels: common.levels,
+        max_classes: common.max_classes,
+        bytes_max: common.max_memory.map_or(0, |Bytes(bytes)| bytes),
+        left_out,
+    })
 }
 
 fn check_label(input: &Input<'_>, at: usize, task: Task) -> Result<()> {
@@ -275,7 +288,11 @@ fn check_label(input: &Input<'_>, at: usize, task: Task) -> Result<()> {
 }
 
 /// The columns that may be chosen, and why the others may not.
-fn candidates(input: &Input<'_>, reserved: &BTreeSet<usize>, question: &Question) -> Result<(Vec<usize>, Vec<LeftOut>)> {
+pub(crate) fn candidates(
+    input: &Input<'_>,
+    reserved: &BTreeSet<usize>,
+    question: &Question,
+) -> Result<(Vec<usize>, Vec<LeftOut>)> {
     let common = &question.common;
     let names = input.names();
     for (option, patterns) in [("features", &common.features), ("exclude", &common.exclude)] {

@@ -14,11 +14,10 @@ use datafusion::common::runtime::JoinSet;
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
 use datafusion::physical_expr::expressions::Column as PhysicalColumn;
-use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, Partitioning, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::projection_pushdown::ProjectionPushdown;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{
@@ -36,7 +35,7 @@ use crate::error::named;
 use crate::gathered::Gathered;
 use crate::lanes::Lane;
 use crate::memory::Memory;
-use crate::operator::{Execution, Operator, OperatorExec};
+use crate::operator::{Execution, Operator, OperatorExec, one_answer};
 use crate::panics;
 use crate::progress::{Active, Progress};
 use crate::question::Question;
@@ -110,12 +109,7 @@ impl Operator for Select {
     }
 
     fn properties(&self, _: &[Arc<dyn ExecutionPlan>]) -> PlanProperties {
-        PlanProperties::new(
-            EquivalenceProperties::new_with_orderings(Arc::clone(&self.schema), self.order()),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Final,
-            Boundedness::Bounded,
-        )
+        one_answer(EquivalenceProperties::new_with_orderings(Arc::clone(&self.schema), self.order()))
     }
 
     // A selection is about all rows, wherever they are.
@@ -173,7 +167,7 @@ impl Operator for Select {
 
 /// The plan below an operator that merges partitions: they are read here, all at once, and in whatever order rows come, that of their
 /// content is the one that counts.
-fn unmerged(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+pub(crate) fn unmerged(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     match plan.downcast_ref::<CoalescePartitionsExec>() {
         Some(merge) if merge.fetch().is_none() => Arc::clone(merge.input()),
         _ => plan,

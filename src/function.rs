@@ -12,16 +12,20 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::scalar::ScalarValue;
 use futures::FutureExt;
-use pursuit_udfs::{Error, Reads, Settings, Spec, Value, did_you_mean, name_list, parse_options, shown};
+use pursuit_udfs::{Asks, Error, ModelTable, Reads, Settings, Spec, Value, Work, did_you_mean, name_list, parse_options, shown};
 
 use crate::apply;
 use crate::call::{Call, Input};
+use crate::chosen;
 use crate::engine::Registry;
 use crate::error::named;
 use crate::expand::expand;
+use crate::on_model;
 use crate::option_table;
 use crate::progress::Progress;
+use crate::question::check_option;
 use crate::same_rows::has_seen;
+use crate::summarize;
 use crate::table::SelectTable;
 use crate::wait::wait;
 
@@ -46,21 +50,18 @@ impl SelectFunction {
 impl TableFunctionImpl for SelectFunction {
     fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
         let name = self.spec.name;
-        let usage = format!("write {name}('table', 'label', 10) or {name}(table, label => column, k => 10)");
+        let usage = match self.spec.asks {
+            Asks::Label | Asks::Choice => {
+                format!("write {name}('table', 'label', 10) or {name}(table, label => column, k => 10)")
+            }
+            _ => usage(&self.spec),
+        };
         let exprs = args.exprs();
         let planned = planned_relations(exprs.get(4..).unwrap_or_default()).ok_or_else(|| {
             self.error(format!("takes a table, a label, k and options, got {} arguments; {usage}", exprs.len()))
         })?;
         let Some(input) = exprs.first() else { return Err(self.error(format!("missing the table; {usage}"))) };
-        let Some(label) = exprs.get(1) else { return Err(self.error(format!("missing `label`; {usage}"))) };
-        let label = match self.value(label)? {
-            Value::String(label) => label,
-            other => {
-                return Err(
-                    self.error(format!("`label` must be the name of a column, got {}", pursuit_udfs::options::show(&other)))
-                );
-            }
-        };
+        let label = self.label(exprs.get(1), &usage)?;
         let mut settings = match exprs.get(3) {
             Some(options) => settings_of(self.value(options)?).map_err(|error| named(name, error))?,
             None => Settings::new(),
@@ -88,7 +89,8 @@ impl TableFunctionImpl for SelectFunction {
             self.spec.all_options().into_iter().filter_map(|option| Some((option.name, option.table?))).collect();
         let tables =
             tables.into_iter().map(|(option, shape)| Ok((option, shape, relation(option)?))).collect::<Result<Vec<_>>>()?;
-        let model = self.spec.model.map(|model| relation(model.option)).transpose()?.flatten();
+        let model = self.spec.model.filter(|_| self.spec.asks != Asks::Model);
+        let model = model.map(|model| relation(model.option)).transpose()?.flatten();
         let held_out = self.spec.table.map(|(option, _)| relation(option)).transpose()?.flatten();
         let features = planned.iter().find(|(name, _)| name == "features").map(|(_, plan)| plan.clone());
         for (option, shape, table) in tables {
@@ -96,15 +98,48 @@ impl TableFunctionImpl for SelectFunction {
                 settings.insert(option.into(), option_table::read(name, option, shape, table, args.session())?);
             }
         }
-        if self.spec.model.is_some() {
-            let tables = apply::Tables { first: plan, name: table, test: held_out, model, features };
-            return apply::provider(&self.spec, &self.progress, tables, &label, settings);
+        match (self.spec.build)(&Settings::new()) {
+            Ok(Work::OnModel(_)) => return on_model::provider(&self.spec, plan, &settings),
+            Ok(Work::Summarize(_)) => {
+                if let Some(parameter) = first_parameter([&plan].into_iter())? {
+                    return Err(
+                        self.error(format!("`{parameter}` cannot be used where rows are gathered; write the value itself"))
+                    );
+                }
+                return summarize::provider(&self.spec, &self.progress, plan, table.as_deref(), label.as_deref(), &settings);
+            }
+            Ok(Work::Apply(_)) => {
+                let tables = apply::Tables { first: plan, name: table, test: held_out, model, features };
+                return apply::provider(&self.spec, &self.progress, tables, label.as_deref(), settings, args.session());
+            }
+            _ => {}
         }
-        let input = Input { schema: plan.schema(), table: table.as_deref() };
-        let call = Call::of(Arc::clone(&self.spec), Some(&self.registry), &input, &label, settings);
-        let call = call.map_err(|error| named(name, error))?;
+        let label = label.unwrap_or_default();
+        if self.spec.asks == Asks::Choice {
+            return self.choose(plan, table, &label, settings, features, args.session());
+        }
+        self.selection(&self.spec, plan, table.as_deref(), &label, settings, held_out, features)
+    }
+}
+
+impl SelectFunction {
+    /// A call that ranks or reports, as a table.
+    #[allow(clippy::too_many_arguments)]
+    fn selection(
+        &self,
+        spec: &Arc<Spec>,
+        plan: LogicalPlan,
+        table: Option<&str>,
+        label: &str,
+        settings: Settings,
+        held_out: Option<LogicalPlan>,
+        features: Option<LogicalPlan>,
+    ) -> Result<Arc<dyn TableProvider>> {
+        let ours = |error| named(self.spec.name, error);
+        let input = Input { schema: plan.schema(), table };
+        let call = Call::of(Arc::clone(spec), Some(&self.registry), &input, label, settings).map_err(ours)?;
         let saw = held_out.is_none() && features.as_ref().is_some_and(|features| has_seen(features, &plan));
-        let mut call = call.with_relations(held_out, features).map_err(|error| named(name, error))?;
+        let mut call = call.with_relations(held_out, features).map_err(ours)?;
         call.question.caution = saw.then(|| OPTIMISTIC.to_string());
         Ok(match call.reads {
             Reads::Moments if call.parting.is_none() => {
@@ -121,6 +156,38 @@ impl TableFunctionImpl for SelectFunction {
             }
         })
     }
+
+    /// The columns that a selector chooses, or the query for them.
+    fn choose(
+        &self,
+        plan: LogicalPlan,
+        table: Option<String>,
+        label: &str,
+        mut settings: Settings,
+        features: Option<LogicalPlan>,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn TableProvider>> {
+        let own: Vec<&str> = (self.spec.options)().iter().map(|option| option.name).collect();
+        for option in settings.keys() {
+            check_option(&self.spec, option).map_err(|error| named(self.spec.name, error))?;
+        }
+        let given: Settings = own.iter().filter_map(|option| settings.remove_entry(*option)).collect();
+        let Work::Choose(choosing) = (self.spec.build)(&given).map_err(|error| named(self.spec.name, error))? else {
+            return Err(self.error("chooses nothing"));
+        };
+        let spec = self.registry.find(&choosing.selector).filter(|spec| spec.is_selector());
+        let spec = spec.ok_or_else(|| self.registry.unknown(self.spec.name, &choosing.selector))?;
+        let groups = settings.get("groups").cloned();
+        let ranking = match features {
+            Some(features) if !given.contains_key("selector") && settings.is_empty() => features,
+            features => {
+                let selected = self.selection(&spec, plan.clone(), table.as_deref(), label, settings, None, features)?;
+                LogicalPlanBuilder::scan(spec.name, provider_as_source(selected), None)?.build()?
+            }
+        };
+        let source = chosen::Source { function: self.spec.name, table: plan, label: label.to_string(), groups };
+        if choosing.as_sql { chosen::sql(source, ranking) } else { chosen::table(&source, ranking, session) }
+    }
 }
 
 /// Said where features were chosen with a look at all rows.
@@ -131,7 +198,7 @@ pub(crate) fn takes_relation(spec: &Spec, option: &str) -> bool {
     spec.all_options().iter().any(|other| other.name == option && other.table.is_some())
         || option == "features"
         || spec.table.is_some_and(|(table, _)| table == option)
-        || spec.model.is_some_and(|model| model.option == option)
+        || spec.model.is_some_and(|model| model.option == option && spec.asks != Asks::Model)
 }
 
 fn first_parameter<'a>(plans: impl Iterator<Item = &'a LogicalPlan>) -> Result<Option<String>> {
@@ -155,7 +222,42 @@ fn planned_relations(exprs: &[Expr]) -> Option<Vec<(String, LogicalPlan)>> {
     if rest.is_empty() { pairs.iter().map(pair).collect() } else { None }
 }
 
+/// How a function is called, for a message.
+pub(crate) fn usage(spec: &Spec) -> String {
+    let name = spec.name;
+    match (spec.asks, spec.model) {
+        (Asks::Label | Asks::Choice, _) => {
+            format!("write {name}(table, label => column, k => 10) or {name}((SELECT …), label => column)")
+        }
+        (Asks::MaybeLabel, _) => format!("write {name}(table) or {name}(table, label => column)"),
+        (Asks::Model, Some(ModelTable { made_by, .. })) => {
+            format!("write {name}(model), where model is a table that {made_by} made")
+        }
+        (_, Some(ModelTable { option, made_by, .. })) => {
+            format!("write {name}(table, {option} => m), where m is a table that {made_by} made")
+        }
+        _ => format!("write {name}(table)"),
+    }
+}
+
 impl SelectFunction {
+    /// The second argument, of those who ask for one.
+    fn label(&self, given: Option<&Expr>, usage: &str) -> Result<Option<String>> {
+        let asks = self.spec.asks;
+        match given.map(|label| self.value(label)).transpose()? {
+            None if matches!(asks, Asks::Label | Asks::Choice) => Err(self.error(format!("missing `label`; {usage}"))),
+            None | Some(Value::Null) if !matches!(asks, Asks::Label | Asks::Choice) => Ok(None),
+            Some(Value::String(_)) if matches!(asks, Asks::NoLabel | Asks::Model) => {
+                Err(self.error(format!("takes no `label`; {usage}")))
+            }
+            Some(Value::String(label)) => Ok(Some(label)),
+            other => {
+                let shown = pursuit_udfs::options::show(&other.unwrap_or_default());
+                Err(self.error(format!("`label` must be the name of a column, got {shown}")))
+            }
+        }
+    }
+
     /// A literal argument as a value. A bare word is its own text.
     fn value(&self, expr: &Expr) -> Result<Value> {
         match expr {

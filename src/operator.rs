@@ -9,7 +9,8 @@ use datafusion::common::Statistics;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -54,6 +55,11 @@ pub(crate) trait Operator: fmt::Debug + Send + Sync + Sized + 'static {
 
     /// The rows of one partition. An input must be executed here or, where the partitions share it, within [`Once::get`].
     fn execute(self: Arc<Self>, execution: Execution<Self>) -> Result<BoxStream<'static, Result<RecordBatch>>>;
+}
+
+/// The properties of an operator that has its answer when it has seen all rows, in one partition.
+pub(crate) fn one_answer(properties: EquivalenceProperties) -> PlanProperties {
+    PlanProperties::new(properties, Partitioning::UnknownPartitioning(1), EmissionType::Final, Boundedness::Bounded)
 }
 
 /// One partition of one execution.

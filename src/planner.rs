@@ -14,11 +14,11 @@ use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart, TableAlias,
     TableFactor,
 };
-use pursuit_udfs::{Error, Settings, Spec, Value, shown};
+use pursuit_udfs::{Asks, Error, Settings, Spec, Value, shown};
 
 use crate::engine::Registry;
 use crate::error::named;
-use crate::function::{settings_of, takes_relation, value_of};
+use crate::function::{settings_of, takes_relation, usage, value_of};
 use crate::question::check_option;
 
 #[derive(Debug)]
@@ -153,14 +153,19 @@ impl Arguments {
             }
         }
         let [input, label, k, more] = slots;
-        let usage = format!("write {0}(table, label => column, k => 10) or {0}((SELECT …), label => column)", spec.name);
+        let usage = usage(spec);
         let input = input.ok_or_else(|| error(format!("missing the table; {usage}")))?;
-        let label = label.ok_or_else(|| error(format!("missing `label`; {usage}")))?;
-        let label = match option_value(spec, "label", label, context)? {
-            Value::String(label) => lit(label),
-            other => {
-                return Err(error(format!("`label` must be the name of a column, got {}", pursuit_udfs::options::show(&other))));
-            }
+        let label = match label {
+            Some(label) => match option_value(spec, "label", label, context)? {
+                Value::String(label) => lit(label),
+                Value::Null => lit(ScalarValue::Null),
+                other => {
+                    let shown = pursuit_udfs::options::show(&other);
+                    return Err(error(format!("`label` must be the name of a column, got {shown}")));
+                }
+            },
+            None if matches!(spec.asks, Asks::Label | Asks::Choice) => return Err(error(format!("missing `label`; {usage}"))),
+            None => lit(ScalarValue::Null),
         };
         let k = match k {
             Some(k) => option_value(spec, "k", k, context)?,

@@ -60,7 +60,7 @@ impl Question {
         }
         let repeated = match &work {
             Work::Report(report) => repeated(report.as_ref(), registry)?,
-            Work::Select(_) | Work::Apply(_) => None,
+            _ => None,
         };
         let (reads, fields, is_prefix) = match work {
             Work::Select(selector) => (selector.reads(), answer::FIELDS.clone(), selector.is_prefix()),
@@ -70,6 +70,9 @@ impl Question {
             }
             // What is asked of the table is the model; src/apply.rs has rows decided by it.
             Work::Apply(apply) => (Reads::Rows, answer::fields(&apply.fit().columns()), false),
+            Work::OnModel(report) => (Reads::Rows, answer::fields(&report.columns()), false),
+            Work::Choose(_) => (Reads::Rows, Fields::empty(), false),
+            Work::Summarize(summary) => (Reads::Rows, answer::fields(&summary.columns()), false),
         };
         if common.folds.is_some() && matches!(reads, Reads::Pass(_)) {
             return Err(Error::call("`folds` needs rows that are kept; leave it out with passes => 'one'"));
@@ -98,7 +101,7 @@ impl Question {
         Ok(match (self.spec.build)(&self.own)? {
             Work::Report(report) => Some(report.parting(self.common.folds, columns, seed)),
             Work::Select(_) => self.common.folds.map(|folds| Parting::for_folds(folds, columns, seed)),
-            Work::Apply(_) => None,
+            _ => None,
         })
     }
 
@@ -132,6 +135,7 @@ impl Question {
         let report: &dyn Report = match &work {
             Work::Report(report) => report.as_ref(),
             Work::Apply(apply) => apply.fit(),
+            Work::OnModel(_) | Work::Summarize(_) | Work::Choose(_) => return Err(Error::call("keeps no rows")),
             Work::Select(_) => return Ok(answer::columns(&self.ranking(read, plan, run)?, self.spec.name)),
         };
         let problem = self.problem(read, plan)?;
@@ -152,6 +156,11 @@ impl Question {
             let is_group = is_about_data && !self.common.partition_by.is_empty();
             if is_group { Ok(vec![answer::refused(error.to_string())]) } else { Err(error) }
         })
+    }
+
+    /// The function's own options.
+    pub(crate) fn own(&self) -> &Settings {
+        &self.own
     }
 
     fn problem(&self, read: Read, plan: &Plan) -> Result<Problem> {

@@ -18,7 +18,7 @@ use datafusion::physical_expr::expressions::Column as PhysicalColumn;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::scalar::ScalarValue;
-use pursuit_udfs::{Reads, Value};
+use pursuit_udfs::{Plan, Reads, Value};
 
 use crate::call::Call;
 use crate::exec::{Select, SelectExec};
@@ -53,6 +53,18 @@ fn identity(input: &LogicalPlan, call: &Call) -> String {
     (input, &call.plan.label, Value::Object(call.settings.clone()).to_string()).hash(&mut hasher);
     (call.held_out.as_ref().map(|held_out| &held_out.plan), &call.features).hash(&mut hasher);
     format!("{:016x}", hasher.finish())
+}
+
+impl SelectTable {
+    pub(crate) fn function(&self) -> &'static str {
+        self.call.question.spec.name
+    }
+
+    /// How the label is read, and its type.
+    pub(crate) fn label(&self) -> (&Plan, DataType) {
+        let at = self.call.columns[0];
+        (&self.call.plan, self.input.schema().field(at).data_type().clone())
+    }
 }
 
 #[async_trait]
@@ -132,7 +144,7 @@ fn last_rank(filter: &Expr) -> Option<usize> {
 }
 
 /// The plan with only these columns, and where they are then. A projection of all would only make planning slow.
-fn project(plan: &LogicalPlan, columns: Vec<usize>) -> Result<(LogicalPlan, Vec<usize>)> {
+pub(crate) fn project(plan: &LogicalPlan, columns: Vec<usize>) -> Result<(LogicalPlan, Vec<usize>)> {
     if columns.len() == plan.schema().fields().len() {
         return Ok((plan.clone(), columns));
     }

@@ -228,7 +228,7 @@ fn call(random: &mut Random, specs: &[Spec]) -> (String, String) {
     let spec = &specs[random.below(specs.len())];
     let mut options: Vec<OptionSpec> = spec.all_options();
     let mut arguments = vec![table.to_string(), format!("label => {label}")];
-    for _ in 0..random.below(4) {
+    for _ in 0..random.below(4).min(options.len()) {
         let option = options.remove(random.below(options.len()));
         let value = if random.below(4) == 0 { pick(random, &ODD).to_string() } else { fitting(random, &option) };
         arguments.push(format!("{} => {value}", option.name));

@@ -6,6 +6,7 @@
 //! - `behaviour`: cancellation, memory, threads, files: what a query and its answer cannot show.
 //! - `doors`: sessions, catalogs and what the engine's sources may name.
 //! - `generated`: calls made up at random, on odd tables.
+//! - `models`: what is fitted, kept, applied and written as SQL; what a table is said to hold.
 //! - `partitions`: the answer does not depend on how rows are cut and read.
 //! - `threads`: many selections at once, nested ones, and what is at work after a cancellation.
 //! - `random`: random tables against a plain dense reference.
@@ -14,6 +15,7 @@ mod behaviour;
 mod documents;
 mod doors;
 mod generated;
+mod models;
 mod partitions;
 mod random;
 mod reference;

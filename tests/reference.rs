@@ -123,3 +123,35 @@ async fn lasso_ends_where_one_feature_more_would_enter() {
         assert_close(coefficient, knot[columns.iter().position(|name| name == feature).unwrap()], feature);
     }
 }
+
+/// Coefficients in the units of the table: least squares, ridge, and logistic regression of two classes and of three.
+#[tokio::test(flavor = "multi_thread")]
+async fn fit_finds_the_coefficients_that_sklearn_does() {
+    let ctx = session();
+    for set in fixture("fit") {
+        let (dataset, model, features) =
+            (set["dataset"].as_str().unwrap(), set["model"].as_str().unwrap(), names(&set["features"]));
+        let sql = format!(
+            "SELECT * FROM fit(sample.{dataset}, label => label, model => '{model}', penalty => {}, features => [{}])",
+            set["penalty"],
+            features.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
+        );
+        let answer = query(&ctx, &sql).await.unwrap();
+        let (parts, classes, of) = (texts(&answer, "part"), texts(&answer, "class"), texts(&answer, "feature"));
+        let values = floats(&answer, "value");
+        let find = |part: &str, class: &str, feature: &str| {
+            let found = (0..parts.len()).find(|row| parts[*row] == part && classes[*row] == class && of[*row] == feature);
+            values[found.unwrap_or_else(|| panic!("{dataset}: no {part} of {class} {feature}"))]
+        };
+        for (at, class) in set["classes"].as_array().unwrap().iter().enumerate() {
+            let class = class.as_str().unwrap_or("");
+            let what = format!("{model} of {dataset} {class}");
+            let expected = set["intercept"][at].as_f64().unwrap();
+            assert!((find("intercept", class, "") - expected).abs() < 1e-7 * expected.abs().max(1.0), "{what}");
+            for (feature, expected) in features.iter().zip(numbers(&set["coef"][at])) {
+                let found = find("coefficient", class, feature);
+                assert!((found - expected).abs() <= 1e-7 * expected.abs().max(1e-3), "{what}, {feature}: {found} {expected}");
+            }
+        }
+    }
+}

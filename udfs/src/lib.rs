@@ -48,9 +48,11 @@ mod error;
 mod judging;
 mod kernels;
 mod linear;
+mod models;
 mod network;
 mod neural;
 mod predictors;
+mod profile;
 mod reading;
 mod registry;
 mod reports;
@@ -62,11 +64,12 @@ pub mod testing;
 pub mod toolbox;
 mod trees;
 
-pub use contract::model::{Applied, Apply, Made, Model, ModelTable, Output};
+pub use contract::model::{Applied, Apply, Made, Model, ModelTable, Output, ReportOnModel};
 pub use contract::pass::Pass;
 pub use contract::ranking::{Choice, Ranking};
 pub use contract::report::{Kind as ColumnKind, Repeats, Report, Values};
-pub use contract::selector::{Declared, KEY, Reads, SELECTOR, Selector, Spec, Streaming, Work};
+pub use contract::selector::{Asks, Choosing, Declared, KEY, Reads, SELECTOR, Selector, Spec, Streaming, Work};
+pub use contract::summary::{Summarize, Summary, Types};
 pub use error::{Error, Kind, Result, did_you_mean, name_list, shown};
 pub use judging::answer::answer;
 #[doc(hidden)]

@@ -4,10 +4,12 @@ use crate::baselines::{
     batch_attention::BatchAttention, boosting::Boosting, correlation::Correlation, extra_trees::ExtraTrees,
     group_lasso::GroupLasso, lasso::Lasso, random_forest::RandomForest,
 };
+use crate::reports::chosen::{Chosen, ChosenSql};
 use crate::reports::datum_wise_classify::{DatumWiseClassify, DatumWiseSteps};
 use crate::reports::{
-    datum_wise_curve::DatumWiseCurve, datum_wise_policy::DatumWisePolicy, evaluate::Evaluate, knockoffs::Knockoffs,
-    marginal_gains::MarginalGains, selection_path::SelectionPath, stability_selection::StabilitySelection,
+    correlation_matrix::CorrelationMatrix, datum_wise_curve::DatumWiseCurve, datum_wise_policy::DatumWisePolicy,
+    describe_features::DescribeFeatures, evaluate::Evaluate, fit::Fit, knockoffs::Knockoffs, marginal_gains::MarginalGains,
+    model_sql::ModelSql, predict::Predict, selection_path::SelectionPath, stability_selection::StabilitySelection,
 };
 use crate::selectors::{
     datum_wise::DatumWise, neural_greedy_pursuit::NeuralGreedyPursuit, omp::Omp, select_features::SelectFeatures,
@@ -41,6 +43,13 @@ pub fn reports() -> Vec<Spec> {
         SelectionPath::spec(),
         StabilitySelection::spec(),
         Knockoffs::spec(),
+        DescribeFeatures::spec(),
+        CorrelationMatrix::spec(),
+        Fit::spec(),
+        Predict::spec(),
+        ModelSql::spec(),
+        Chosen::spec(),
+        ChosenSql::spec(),
         DatumWiseClassify::spec(),
         DatumWiseSteps::spec(),
         DatumWisePolicy::spec(),

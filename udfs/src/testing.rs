@@ -1,9 +1,11 @@
 //! Small tables, dense references, and the suite that judges every selector, ours and others' alike.
 
+mod apply;
 mod checks;
 mod contract;
 mod limits;
 mod report;
+mod summary;
 
 use crate::reading::block::{Block, NO_LEVEL, Numbers};
 use crate::reading::plan::{Feature, LabelKind, Plan};
@@ -16,6 +18,7 @@ use crate::{
 pub use checks::Meter;
 pub use contract::check_selector;
 pub use report::check_report;
+pub use summary::summarized;
 
 /// A table in memory, with everything needed to put questions to it.
 #[derive(Debug, Clone, Default)]

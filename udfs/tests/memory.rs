@@ -94,6 +94,8 @@ impl Case {
                 report.report_on(repeated.as_deref(), problem, &run).map(drop)
             }
             Work::Apply(apply) => apply.fit().report(problem, &run).map(drop),
+            // What it takes was asked for when the model was read.
+            Work::OnModel(_) | Work::Summarize(_) | Work::Choose(_) => Ok(()),
         };
         let taken = MOST.load(Ordering::SeqCst) - before;
         (result.err().map(|error| error.kind()), taken, meter.most())

@@ -18,6 +18,11 @@ pub trait Apply: Send + Sync {
     /// The columns of the answer, behind those of `key`.
     fn outputs(&self) -> Vec<(&'static str, Output)>;
 
+    /// Whether the answer has all columns of the rows, and not only those of `key`.
+    fn keeps_columns(&self) -> bool {
+        false
+    }
+
     /// Whether one row can have several in the answer, which only a `key` tells apart.
     fn needs_key(&self) -> bool {
         false
@@ -32,6 +37,10 @@ pub trait Apply: Send + Sync {
 pub enum Output {
     /// One of the classes, in the label's own type; made as [`Made::Names`].
     Class,
+    /// A class or a number, whatever the model predicts; made as [`Made::Names`] or [`Made::Numbers`].
+    Predicted,
+    /// The probability of every class, by its name; made as [`Made::Shares`].
+    Probabilities,
     /// Whether that class is the row's label, where it has one. The model need not make it.
     Correct,
     /// What the model makes: names for a text, lists for texts.
@@ -42,6 +51,11 @@ pub enum Output {
 pub trait Model: Send + Sync {
     /// The columns that it asks for.
     fn features(&self) -> Vec<Feature>;
+
+    /// What it predicts: a number, or classes that are whole numbers, booleans or texts.
+    fn predicts(&self) -> Kind {
+        Kind::Text
+    }
 
     /// What the numbers of an output stand for that is made of names. Asked for once.
     fn names(&self, output: &str) -> Vec<String>;
@@ -67,11 +81,52 @@ pub enum Made {
     Flags(Vec<bool>),
     /// Places in [`Model::names`]; [`NO_LEVEL`](crate::NO_LEVEL): none.
     Names(Vec<u32>),
+    /// A number for each of [`Model::names`], row by row.
+    Shares(Vec<f64>),
+    /// So many NULLs.
+    Nothing(usize),
     /// Lists of names: how long each row's is, and all of them one after the other.
     Lists {
         lengths: Vec<u32>,
         names: Vec<u32>,
     },
+}
+
+/// A function that says something of a model: it has the model's table before it, and nothing else. Declared with
+/// [`report_on_model!`](crate::report_on_model!).
+pub trait ReportOnModel: Send + Sync {
+    /// The columns of the model's table.
+    fn reads(&self) -> Vec<(&'static str, Kind)>;
+
+    /// The columns of the answer.
+    fn columns(&self) -> Vec<(&'static str, Kind)>;
+
+    /// Their values, in the same order, given the columns of the model's table.
+    fn report(&self, table: &[Values]) -> Result<Vec<Values>>;
+}
+
+/// Declares a function on the table of a model: its documentation, its name in SQL, what makes such a table, and its options.
+#[macro_export]
+macro_rules! report_on_model {
+    (
+        $(#[doc = $doc:expr])*
+        #[report(name = $name:literal, aliases = [$($alias:literal),*], made_by = $made_by:literal)]
+        $vis:vis struct $Name:ident { $($options:tt)* }
+    ) => {
+        $crate::declare! {
+            $(#[doc = $doc])*
+            $vis struct $Name { $($options)* }
+            OnModel {
+                name: $name,
+                aliases: &[$($alias),*],
+                labels: $crate::Labels::Any,
+                asks: $crate::Asks::Model,
+                score: "",
+                table: None,
+                model: Some($crate::ModelTable { option: "model", made_by: $made_by, fits: false }),
+            }
+        }
+    };
 }
 
 /// The table of a model as an option.
@@ -81,6 +136,8 @@ pub struct ModelTable {
     pub option: &'static str,
     /// The function whose answer it takes.
     pub made_by: &'static str,
+    /// Whether the function fits a model itself where no table of one is given.
+    pub fits: bool,
 }
 
 /// Declares a function that applies a model: its documentation, its name in SQL, the option that is the model's table and what makes such a table, and the
@@ -94,7 +151,8 @@ macro_rules! apply {
             aliases = [$($alias:literal),*],
             labels = $labels:ident,
             model = $model:literal,
-            made_by = $made_by:literal $(,)?
+            made_by = $made_by:literal
+            $(, fits = $fits:literal)? $(,)?
         )]
         $vis:vis struct $Name:ident { $($options:tt)* }
     ) => {
@@ -105,9 +163,11 @@ macro_rules! apply {
                 name: $name,
                 aliases: &[$($alias),*],
                 labels: $crate::Labels::$labels,
+                asks: [$(if $fits { $crate::Asks::Label } else { $crate::Asks::NoLabel },)? $crate::Asks::Label][0],
                 score: "",
-                table: Some(("test", "The rows to decide, with the same columns; the label may be missing.")),
-                model: Some($crate::ModelTable { option: $model, made_by: $made_by }),
+                table: Some(("test", "The rows to decide, with the same columns; the label may be missing."))
+                    .filter(|_| [$($fits,)? true][0]),
+                model: Some($crate::ModelTable { option: $model, made_by: $made_by, fits: [$($fits,)? true][0] }),
             }
         }
     };

@@ -2,7 +2,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::{
-    Apply, Common, Error, Labels, ModelTable, OptionSpec, Options, Pass, Plan, Problem, Ranking, Report, Result, Run, Settings,
+    Apply, Common, Error, Labels, ModelTable, OptionSpec, Options, Pass, Plan, Problem, Ranking, Report, ReportOnModel, Result,
+    Run, Settings, Summarize,
 };
 
 /// The contract: from a checked problem to a ranking. Everything else is derived from the declaration.
@@ -52,6 +53,16 @@ pub enum Work {
     Select(Arc<dyn Selector>),
     Report(Arc<dyn Report>),
     Apply(Arc<dyn Apply>),
+    OnModel(Arc<dyn ReportOnModel>),
+    Summarize(Arc<dyn Summarize>),
+    Choose(Choosing),
+}
+
+/// A table of the columns that a selector chooses, or the query for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choosing {
+    pub selector: String,
+    pub as_sql: bool,
 }
 
 impl Work {
@@ -61,6 +72,7 @@ impl Work {
             Work::Select(selector) => selector.unused(option),
             Work::Report(report) => report.unused(option),
             Work::Apply(apply) => apply.fit().unused(option),
+            Work::OnModel(_) | Work::Summarize(_) | Work::Choose(_) => None,
         }
     }
 }
@@ -75,6 +87,8 @@ pub struct Spec {
     /// The documentation, first line first.
     pub documentation: &'static [&'static str],
     pub labels: Labels,
+    /// Whether a call names a label.
+    pub asks: Asks,
     /// What the `score` column holds; empty for a report.
     pub score: &'static str,
     /// The option that is a second table with the same columns, if there is one, and what it is for.
@@ -96,7 +110,7 @@ impl Spec {
     pub fn selector(&self, settings: &Settings) -> Result<Arc<dyn Selector>> {
         match (self.build)(settings)? {
             Work::Select(selector) => Ok(selector),
-            Work::Report(_) | Work::Apply(_) => Err(Error::call(format!("{} does not rank features", self.name))),
+            _ => Err(Error::call(format!("{} does not rank features", self.name))),
         }
     }
 
@@ -116,17 +130,33 @@ impl Spec {
         let table = table.map(|(name, description)| option(name, "table", "NULL", description.into()));
         let model = self.model.iter().flat_map(|model| {
             let key = "Columns that tell the rows apart; they come first in the answer.".to_string();
-            let given = format!("A table that {} made, to decide by instead of learning.", model.made_by);
+            let instead = if model.fits { ", to decide by instead of learning" } else { "" };
+            let given = format!("A table that {} made{instead}.", model.made_by);
+            // A function on nothing but a model has it in the first place.
+            let is_option = self.asks != Asks::Model;
             [option(KEY, "list of text", "[]", key), option(model.option, "table", "NULL", given)]
+                .into_iter()
+                .filter(move |_| is_option)
         });
         // Who repeats a selector takes what is asked of it.
         let repeats = own.iter().any(|option| option.name == SELECTOR);
         let is_meant = |option: &OptionSpec| {
             let of_rankings = FOR_RANKINGS.contains(&option.name);
-            self.is_selector() || !of_rankings || (repeats && option.name != "rows")
+            match self.asks {
+                _ if !self.reads_table() => false,
+                Asks::MaybeLabel => FOR_SUMMARIES.contains(&option.name),
+                Asks::NoLabel => FOR_SUMMARIES[..2].contains(&option.name),
+                Asks::Choice => !NOT_FOR_CHOSEN.contains(&option.name),
+                Asks::Label | Asks::Model => self.is_selector() || !of_rankings || (repeats && option.name != "rows"),
+            }
         };
         let common = Common::specs().into_iter().filter(is_meant);
         model.chain(own).chain(table).chain(common).collect()
+    }
+
+    /// Whether it learns from a table, so that it has the options that say how. Otherwise it has a model before it.
+    pub fn reads_table(&self) -> bool {
+        self.model.is_none_or(|model| model.fits)
     }
 
     /// The first line of the documentation, without its full stop.
@@ -148,6 +178,25 @@ const FOR_RANKINGS: [&str; 5] = ["k", "folds", "must_include", "rows", "reads"];
 
 /// The option of every function that repeats a selector: its name.
 pub const SELECTOR: &str = "selector";
+
+/// Common options that mean nothing where the answer is the chosen columns.
+const NOT_FOR_CHOSEN: [&str; 2] = ["rows", "partition_by"];
+
+/// Common options of what is gathered while rows stream by; without a label the first two.
+const FOR_SUMMARIES: [&str; 4] = ["features", "exclude", "task", "max_classes"];
+
+/// Whether a call names a label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asks {
+    Label,
+    /// There may be one.
+    MaybeLabel,
+    NoLabel,
+    /// There is one, and what is asked for is the columns that a selector chooses.
+    Choice,
+    /// The table is a model, which has the label behind it.
+    Model,
+}
 
 /// What a selector must be given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -208,6 +257,7 @@ macro_rules! selector {
                 name: $name,
                 aliases: &[$($alias),*],
                 labels: $crate::Labels::$labels,
+                asks: $crate::Asks::Label,
                 score: $score,
                 table: [$($table)?].first().copied(),
                 model: None,
@@ -236,6 +286,7 @@ macro_rules! report {
                 name: $name,
                 aliases: &[$($alias),*],
                 labels: [$($crate::Labels::$labels,)? $crate::Labels::Any][0],
+                asks: $crate::Asks::Label,
                 score: "",
                 table: [$($table)?].first().copied(),
                 model: None,

@@ -37,20 +37,46 @@ const COOLING: f64 = 0.75;
 /// Some rows of samples, which may be shared with others.
 pub(crate) type Part<'a> = (&'a Arc<Samples>, &'a Arc<[u32]>);
 
-/// Trains on some rows, and answers for others.
-pub(crate) fn fit(
+/// Passes over the rows, unless there is a reason for others: as many as the paper's judges take.
+const EPOCHS: usize = 80;
+const STEPS_MIN: usize = 2000;
+const STEPS_MAX: usize = 40_000;
+
+/// Steps of a training that is to judge.
+pub(crate) fn steps(training: &Training, pass_rows: usize) -> usize {
+    let a_pass = (pass_rows / training.batch_rows(pass_rows)).max(1);
+    match training.epochs {
+        Some(epochs) => epochs * a_pass,
+        None => (EPOCHS * a_pass).clamp(STEPS_MIN, STEPS_MAX),
+    }
+}
+
+/// Trains on some rows.
+pub(crate) fn train<'a>(
     inputs: &Inputs,
     (train, learnt): Part<'_>,
-    test: &[Part<'_>],
     training: &Training,
     steps: usize,
-    run: &Run,
-) -> Result<Vec<Verdict>> {
+    run: &'a Run,
+) -> Result<Trainer<'a>> {
     let mut trainer = Trainer::on(Arc::clone(train), Some(Arc::clone(learnt)), inputs, training, run)?;
     for step in 0..steps {
         let cooled = if (step as f64) < COOLING * steps as f64 { 1.0 } else { 0.2 };
         trainer.step(Gate::default(), cooled * training.learning_rate)?;
     }
+    Ok(trainer)
+}
+
+/// Trains on some rows, and answers for others.
+pub(crate) fn fit(
+    inputs: &Inputs,
+    learnt: Part<'_>,
+    test: &[Part<'_>],
+    training: &Training,
+    steps: usize,
+    run: &Run,
+) -> Result<Vec<Verdict>> {
+    let trainer = train(inputs, learnt, training, steps, run)?;
     let verdict = |(samples, rows): &Part<'_>| {
         let _memory = run.reserve(rows.len() * (4 * inputs.loss.outputs() + 8 * size_of::<f64>()))?;
         Ok(judge(inputs, &trainer.mlp.outputs(samples, rows, run)?, (samples, rows)))

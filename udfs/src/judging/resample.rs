@@ -120,9 +120,10 @@ impl<'a> Pieces<'a> {
             }
             Form::Parts(parts) => {
                 let columns = self.problem.gram().map_or(0, |gram| gram.design.len());
-                // Two sums of double numbers, the matrices made of them, and the parts that are left.
+                // Two sums of double numbers, the matrices made of them, and, where these are to be parted again, the parts that are left.
+                let is_parted = self.problem.folds.is_some();
                 let a_part = 16 * columns * columns;
-                let memory = run.reserve(a_part * (2 + own.len() / 2))?;
+                let memory = run.reserve(a_part * (2 + if is_parted { own.len() / 2 } else { 0 }))?;
                 let some = |pieces: &[usize]| parts.whole.sum_of(pieces.iter().map(|part| &parts.parts[*part]));
                 let whole = some(own)?;
                 let gram = whole.finish_as(self.problem.label.clone());
@@ -130,8 +131,9 @@ impl<'a> Pieces<'a> {
                     [] => HeldOut::Nothing,
                     others => HeldOut::Moments(some(others)?.finish_about(&whole, &gram)),
                 };
-                let left = own.iter().map(|part| parts.parts[*part].clone()).collect();
-                (self.problem.on_moments(gram, Some(Parts { whole, parts: left })), held_out, memory)
+                let left = || own.iter().map(|part| parts.parts[*part].clone()).collect();
+                let parts = is_parted.then(|| Parts { parts: left(), whole });
+                (self.problem.on_moments(gram, parts), held_out, memory)
             }
         };
         problem.must_include = problem.must_include.iter().copied().filter(|unit| problem.why_never(*unit).is_none()).collect();

@@ -32,7 +32,7 @@ const MIDDLE_BLOCK: usize = 16;
 /// Multiplications below which a second thread costs more than it brings.
 const PARALLEL: usize = 300_000;
 /// Log odds of an output that only fills a vector register.
-const NEVER: f32 = -1e30;
+pub(super) const NEVER: f32 = -1e30;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Mlp {
@@ -76,11 +76,16 @@ impl Mlp {
             let key = |row: usize| if at == 0 { inputs.keys[row] } else { (at * 100_003 + row) as u64 };
             layers.push(Layer::new(count, outputs, at, |row| run.random("weights", key(row))));
         }
-        let mut mlp = Self { layers, loss: inputs.loss, steps: 0, leak: 0.0, is_last_active: false };
+        let mut mlp = Self::of_layers(inputs.loss, layers);
         if let Loss::Softmax(classes) = inputs.loss {
             mlp.last_mut().bias.values[classes..].fill(NEVER);
         }
         mlp
+    }
+
+    /// A network of layers as they are.
+    pub(super) fn of_layers(loss: Loss, layers: Vec<Layer>) -> Self {
+        Self { layers, loss, steps: 0, leak: 0.0, is_last_active: false }
     }
 
     /// Bytes of a network in training: weights, gradient, Adam's moments, the weights behind a mask and turned over, and a batch on its way.
@@ -359,7 +364,7 @@ impl Layer {
         }
     }
 
-    fn transpose(&mut self) {
+    pub(super) fn transpose(&mut self) {
         if self.transposed.is_empty() {
             return;
         }

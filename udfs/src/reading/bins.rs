@@ -69,6 +69,36 @@ impl Binned {
         }
     }
 
+    /// What was subtracted from a number before it was cut.
+    pub(crate) fn mean(&self, rows: &Rows) -> f64 {
+        match &self.source {
+            Source::Numbers { column, .. } => rows.origins[*column].mean,
+            Source::Levels { .. } => 0.0,
+        }
+    }
+
+    /// The levels of a text, and the bin of each.
+    pub(crate) fn levels<'a>(&self, rows: &'a Rows, feature: usize) -> Vec<(&'a str, u8)> {
+        let Source::Levels { columns, always } = &self.source else { return Vec::new() };
+        let own = (0..rows.design.len()).filter(|column| rows.design[*column].feature == feature);
+        let bin = |column: usize| {
+            let found = columns.iter().find(|(of, _)| *of == column).map(|(_, bin)| *bin);
+            found.or(always.filter(|_| rows.origins[column].mean > 0.5))
+        };
+        let level = |column: usize| match &rows.origins[column].coding {
+            Coding::Level(level) => Some((level.as_str(), bin(column)?)),
+            _ => None,
+        };
+        own.filter_map(level).collect()
+    }
+
+    /// The bin of the others, if the text has any.
+    pub(crate) fn others(&self, rows: &Rows, feature: usize) -> Option<u8> {
+        let Source::Levels { columns, .. } = &self.source else { return None };
+        let is_others = |column: usize| rows.design[column].feature == feature && rows.origins[column].coding == Coding::Others;
+        columns.iter().find(|(column, _)| is_others(*column)).map(|(_, bin)| *bin)
+    }
+
     fn codes(&self, rows: &Rows, feature: usize, run: &Run) -> Result<Vec<u8>> {
         let nulls = &rows.nulls[feature];
         let fill = |code: u8| (0..rows.rows()).map(|row| if nulls.get(row) { self.null() } else { code }).collect::<Vec<u8>>();
@@ -292,14 +322,14 @@ fn between(low: f64, high: f64) -> f64 {
 }
 
 /// A whole number that stands in the order of its value.
-fn key(value: f64) -> u64 {
+pub(crate) fn key(value: f64) -> u64 {
     // -0 is 0.
     let bits = (value + 0.0).to_bits();
     if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
 }
 
 /// The value of a key.
-fn value(key: u64) -> f64 {
+pub(crate) fn value(key: u64) -> f64 {
     f64::from_bits(if key >> 63 == 1 { key & !(1 << 63) } else { !key })
 }
 

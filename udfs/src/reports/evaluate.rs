@@ -64,11 +64,6 @@ report! {
     }
 }
 
-/// Passes over the rows, unless there is a reason for others: as many as the paper's judges take.
-const EPOCHS: usize = 80;
-const STEPS_MIN: usize = 2000;
-const STEPS_MAX: usize = 40_000;
-
 /// Trees of a forest, rounds of boosting.
 const TREES: usize = 100;
 
@@ -196,12 +191,7 @@ impl Evaluate {
         let all = others.as_ref().map(|others| others.all());
         let train = (&own, &learnt);
         let test = others.as_ref().zip(all.as_ref()).unwrap_or((&own, &valid));
-        let pass_rows = own.pass_rows(&learnt);
-        let a_pass = (pass_rows / self.training.batch_rows(pass_rows)).max(1);
-        let steps = match self.training.epochs {
-            Some(epochs) => epochs * a_pass,
-            None => (EPOCHS * a_pass).clamp(STEPS_MIN, STEPS_MAX),
-        };
+        let steps = judge::steps(&self.training, own.pass_rows(&learnt));
         match model {
             Model::Linear => linear::least_squares(&inputs, train, &[test, train], run),
             Model::Logistic => linear::logistic(&inputs, train, &[test, train], run),

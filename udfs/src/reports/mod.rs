@@ -1,8 +1,14 @@
+pub mod chosen;
+pub mod correlation_matrix;
 pub mod datum_wise_classify;
 pub mod datum_wise_curve;
 pub mod datum_wise_policy;
+pub mod describe_features;
 pub mod evaluate;
+pub mod fit;
 pub mod knockoffs;
 pub mod marginal_gains;
+pub mod model_sql;
+pub mod predict;
 pub mod selection_path;
 pub mod stability_selection;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::checks::{self, cancelled_after};
-use super::{Table, planted};
+use super::{Table, apply, planted, summary};
 use crate::settings::common::Task;
 use crate::{Error, Labels, Problem, Report, Result, Run, Settings, Spec, Values, Work};
 
@@ -16,6 +16,21 @@ pub fn check_report(spec: &Spec) -> usize {
     };
     promise(spec.documentation.len() >= 3, "it is documented", format!("{:?}", spec.documentation));
     checks::options(spec, &mut promise);
+    match (spec.build)(&checks::short(spec)) {
+        Ok(Work::Apply(apply)) => apply::check(spec, &*apply, &mut promise),
+        Ok(Work::OnModel(report)) => apply::check_on_model(spec, &report, &mut promise),
+        Ok(Work::Choose(choosing)) => {
+            let known = crate::selectors();
+            let is_known = known.iter().any(|other| other.name == choosing.selector);
+            promise(is_known, "who chooses by default is a selector", choosing.selector.clone());
+            let options: Vec<&str> = spec.all_options().iter().map(|option| option.name).collect();
+            for option in ["k", "must_include", "groups"] {
+                promise(options.contains(&option), "it has the options of all selectors", format!("{option}: {options:?}"));
+            }
+        }
+        Ok(Work::Summarize(summarize)) => summary::check(spec, &*summarize, &mut promise),
+        _ => {}
+    }
     let build = |settings: &Settings| match (spec.build)(settings) {
         Ok(Work::Report(report)) => Some(report),
         Ok(_) => None,

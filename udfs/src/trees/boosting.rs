@@ -264,6 +264,11 @@ impl Boosted {
         Ok(predicted.concat())
     }
 
+    /// What is predicted before the first tree.
+    pub fn base(&self) -> &[f64] {
+        &self.base
+    }
+
     /// What each column's splits gained.
     pub fn gains(&self, columns: usize) -> Vec<f64> {
         self.add_up(columns, |gain| gain)
