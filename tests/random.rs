@@ -54,8 +54,10 @@ fn table(random: &mut Random) -> Table {
                 let mut levels: Vec<&str> = raw.iter().flatten().map(|x| level(*x)).collect();
                 levels.sort_unstable();
                 levels.dedup();
-                let flags = levels.iter().map(|l| raw.iter().map(|x| x.map(|x| f64::from(level(x) == *l))).collect()).collect();
-                dense.push((name.clone(), flags));
+                // NULL is a level of its own.
+                let of = |is: &dyn Fn(Option<f64>) -> bool| raw.iter().map(|x| Some(f64::from(is(*x)))).collect::<Vec<_>>();
+                let flags = levels.iter().map(|l| of(&|x| x.is_some_and(|x| level(x) == *l)));
+                dense.push((name.clone(), flags.chain([of(&|x| x.is_none())]).collect()));
                 label.iter_mut().zip(&raw).for_each(|(y, x)| *y += weight * x.map_or(0.0, |x| level(x).len() as f64));
                 fields.push(Field::new(name, DataType::Utf8, true));
                 arrays.push(Arc::new(array));
@@ -100,6 +102,21 @@ fn extend(basis: &mut Vec<Vec<f64>>, column: &[f64]) {
     }
 }
 
+/// The share that a single column would explain in the place of `m` that explain a share, out of `n` degrees of freedom, as docs/guide.md has it: R² adjusted for
+/// the further columns, less 3.5 times what a noncentral χ² of `m` degrees of freedom scatters more than one of 1, where its centre is what would be left if all
+/// of it were chance; at least the mean of the columns.
+fn beyond_chance(share: f64, m: f64, n: f64) -> f64 {
+    if m <= 1.0 {
+        return share;
+    }
+    let unit = (1.0 - share) / (n - m);
+    let adjusted = share - (m - 1.0) * unit;
+    let margin = |centre: f64| 3.5 * unit * ((2.0 * m + 4.0 * centre / unit).sqrt() - (2.0 + 4.0 * centre / unit).sqrt());
+    let centre = adjusted - margin(0.0);
+    let worth = if centre > 0.0 { adjusted - margin(centre) } else { 0.0 };
+    worth.max(share / m)
+}
+
 /// The features that orthogonal matching pursuit chooses, with their scores.
 fn plain_omp(table: &Table, k: usize) -> Vec<(String, f64)> {
     let y = centred(&table.label.iter().map(|y| Some(*y)).collect::<Vec<_>>());
@@ -126,7 +143,18 @@ fn plain_omp(table: &Table, k: usize) -> Vec<(String, f64)> {
             with.len() > taken.len()
         };
         let open = (0..units.len()).filter(|unit| chosen.iter().all(|(other, _)| other != unit) && adds(*unit));
-        let scores = open.map(|unit| (unit, units[unit].iter().map(|q| dot(q, &residual).powi(2)).sum::<f64>().sqrt() / length));
+        let left = dot(&residual, &residual);
+        let free = (y.len() - 1 - taken.len()) as f64;
+        let score = |unit: usize| {
+            let explained = units[unit].iter().map(|q| dot(q, &residual).powi(2)).sum::<f64>();
+            if units[unit].len() < 2 {
+                return explained.sqrt() / length;
+            }
+            // What a direction has left beside those taken in is what it can explain by chance.
+            let energy = |q: &Vec<f64>| dot(q, q) - taken.iter().map(|t| dot(t, q).powi(2)).sum::<f64>();
+            (beyond_chance(explained / left, units[unit].iter().map(energy).sum(), free) * left).sqrt() / length
+        };
+        let scores = open.map(|unit| (unit, score(unit)));
         let best = scores.fold(None, |best: Option<(usize, f64)>, (unit, score)| match best {
             Some((_, top)) if score <= top * (1.0 + 1e-12) => best,
             _ => Some((unit, score)),

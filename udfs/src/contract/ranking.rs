@@ -21,7 +21,7 @@ pub struct Choice {
     pub coefficient: Option<f64>,
     /// What happened to the unit at this step, where a selector returns a whole path.
     pub reason: Option<String>,
-    /// What a person would remark on it; filled in around the selector.
+    /// What a person would remark on it; more is added around the selector.
     pub note: Option<String>,
 }
 

@@ -40,7 +40,9 @@ pub fn annotate(problem: &Problem, ranking: &mut Ranking, run: &Run) -> Result<(
         notes.entry(*first).or_default().push(format!("nulls => 'drop' left out {} of {all} rows", seen.rows_with_null));
     }
     for choice in &mut ranking.choices {
-        choice.note = notes.get(&choice.unit).filter(|notes| !notes.is_empty()).map(|notes| notes.join("; "));
+        // What the selector has to say comes first.
+        let said = choice.note.take().into_iter().chain(notes.get(&choice.unit).into_iter().flatten().cloned());
+        choice.note = said.reduce(|said, more| format!("{said}; {more}"));
     }
     tell(problem, &chosen, &notes, run);
     Ok(())

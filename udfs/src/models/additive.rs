@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::models::fitted::{Column, NEW, Scores};
+use crate::models::fitted::{Column, NEW, OTHERS, Scores};
 use crate::models::table::{Parts, Row, broken, class_of, head, set, whole};
 use crate::reading::block::NO_LEVEL;
 use crate::reading::coding::Coding;
@@ -19,8 +19,18 @@ pub(crate) struct Additive {
 /// What a feature adds to each score.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Effect {
-    Number { slopes: Vec<f64>, missing: Vec<f64> },
-    Text { names: Vec<String>, levels: Vec<Vec<f64>>, missing: Vec<f64>, new: Vec<f64> },
+    Number {
+        slopes: Vec<f64>,
+        missing: Vec<f64>,
+    },
+    /// `new` is what a level brings that is not listed: one of the others, if it has any.
+    Text {
+        names: Vec<String>,
+        levels: Vec<Vec<f64>>,
+        missing: Vec<f64>,
+        new: Vec<f64>,
+        has_others: bool,
+    },
 }
 
 /// A column of the design and what a model has learnt of it: a coefficient for each score, in the units of the table.
@@ -36,11 +46,12 @@ pub(crate) fn rows(kind: &str, problem: &Problem, intercepts: &[f64], learnt: &[
     let mut features: Vec<usize> = learnt.iter().map(|learnt| data.design[learnt.column].feature).collect();
     features.dedup();
     let is_text = |feature: usize| {
-        let own = |at: &usize| data.design[*at].feature == feature && data.origins[*at].coding != Coding::Missing;
-        (0..data.design.len()).find(own).is_some_and(|at| data.origins[at].coding != Coding::Number)
+        (0..data.design.len()).any(|at| data.design[at].feature == feature && data.origins[at].coding.is_of_text())
     };
     let named = |feature: &usize| Feature { name: problem.features()[*feature].clone(), is_text: is_text(*feature) };
     let mut rows = head(kind, classes, &features.iter().map(named).collect::<Vec<_>>());
+    let others = learnt.iter().filter(|learnt| data.origins[learnt.column].coding == Coding::Others);
+    rows.extend(others.map(|learnt| Row::new("others").feature(&problem.features()[data.design[learnt.column].feature])));
     for (output, at_mean) in intercepts.iter().enumerate() {
         let class = class_of(classes, output);
         let mean = |learnt: &Learnt<'_>| learnt.coefficients[output] * data.origins[learnt.column].mean;
@@ -49,30 +60,27 @@ pub(crate) fn rows(kind: &str, problem: &Problem, intercepts: &[f64], learnt: &[
         for own in learnt.chunk_by(|a, b| data.design[a.column].feature == data.design[b.column].feature) {
             let feature = data.design[own[0].column].feature;
             let row = |part: &str| Row::new(part).class(class).feature(&problem.features()[feature]);
-            // Without a value a column has its mean; and the flag of a missing one is 1.
-            let (mut new, mut flag, mut others) = (0.0, 0.0, None);
+            // Without a value a number has its mean, and the flag of a missing one is 1. NULL and the others are levels of a text; of what was not seen the
+            // mean of all levels is expected.
+            let (mut mean, mut flag, mut others) = (0.0, None, None);
             for learnt in own {
                 let (coefficient, origin) = (learnt.coefficients[output], &data.origins[learnt.column]);
                 match &origin.coding {
-                    Coding::Number => {
-                        rows.push(row("coefficient").value(coefficient));
-                        new += coefficient * origin.mean;
-                    }
-                    Coding::Level(level) => {
-                        rows.push(row("coefficient").level(Some(level)).value(coefficient));
-                        new += coefficient * origin.mean;
-                    }
-                    // A value that was not there is one of the others.
-                    Coding::Others | Coding::Bucket { .. } => {
-                        others = Some(coefficient);
-                        new += coefficient * origin.mean;
-                    }
-                    Coding::Missing => flag = coefficient,
+                    Coding::Number => rows.push(row("coefficient").value(coefficient)),
+                    Coding::Level(level) => rows.push(row("coefficient").level(Some(level)).value(coefficient)),
+                    Coding::Missing => flag = Some(coefficient),
+                    Coding::Others => others = Some(coefficient),
+                    Coding::Bucket { .. } => unreachable!("buckets are refused"),
+                }
+                if is_text(feature) || origin.coding == Coding::Number {
+                    mean += coefficient * origin.mean;
                 }
             }
-            rows.push(row("missing").value(new + flag));
             if is_text(feature) {
-                rows.push(row("new").value(others.unwrap_or(new)));
+                rows.push(row("missing").value(flag.unwrap_or(mean)));
+                rows.push(row("new").value(others.unwrap_or(mean)));
+            } else {
+                rows.push(row("missing").value(mean + flag.unwrap_or(0.0)));
             }
         }
     }
@@ -108,12 +116,13 @@ impl Additive {
         }
         let mut effects = Vec::with_capacity(count);
         let found = missing.into_iter().zip(new).zip(slopes.into_iter().zip(levels));
-        for (feature, ((missing, new), (slopes, levels))) in parts.features.iter().zip(found) {
+        for (at, ((missing, new), (slopes, levels))) in found.enumerate() {
+            let feature = &parts.features[at];
             let missing = whole("missing", missing)?;
             effects.push(if feature.is_text {
                 let names = levels.keys().cloned().collect();
                 let levels = levels.into_values().map(|values| whole("coefficient", values)).collect::<Result<_>>()?;
-                Effect::Text { names, levels, missing, new: whole("new", new)? }
+                Effect::Text { names, levels, missing, new: whole("new", new)?, has_others: parts.has_others(at) }
             } else {
                 Effect::Number { slopes: whole("coefficient", slopes)?, missing }
             });
@@ -138,7 +147,7 @@ impl Scores for Additive {
                     (Effect::Text { levels, missing, new, .. }, Column::Levels(places)) => {
                         let added = match places[row] {
                             NO_LEVEL => missing,
-                            NEW => new,
+                            NEW | OTHERS => new,
                             level => &levels[level as usize],
                         };
                         scores.iter_mut().zip(added).for_each(|(score, added)| *score += added);
@@ -155,5 +164,9 @@ impl Scores for Additive {
             Effect::Text { names, .. } => names.iter().map(String::as_str).collect(),
             Effect::Number { .. } => Vec::new(),
         }
+    }
+
+    fn has_others(&self, feature: usize) -> bool {
+        matches!(self.effects[feature], Effect::Text { has_others: true, .. })
     }
 }

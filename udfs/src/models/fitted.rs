@@ -17,18 +17,24 @@ pub(crate) trait Scores: Send + Sync {
 
     /// The levels of a text that the model knows, in an order of its own.
     fn levels(&self, feature: usize) -> Vec<&str>;
+
+    /// Whether it also knows that a text has others.
+    fn has_others(&self, feature: usize) -> bool;
 }
 
 /// Values of a feature for some rows.
 pub(crate) enum Column {
     /// NaN: no value.
     Numbers(Vec<f64>),
-    /// Places among [`Scores::levels`]; [`NO_LEVEL`] is NULL, [`NEW`] a level that is not among them.
+    /// Places among [`Scores::levels`]; [`NO_LEVEL`] is NULL, and a level that is not among them is one of the [`OTHERS`],
+    /// or [`NEW`] where there were none.
     Levels(Vec<u32>),
 }
 
 /// A level that the model does not know.
 pub(crate) const NEW: u32 = NO_LEVEL - 1;
+/// One of the levels that were not told apart.
+pub(crate) const OTHERS: u32 = NO_LEVEL - 2;
 
 /// A model with all that `predict` needs.
 pub(crate) struct Fitted {
@@ -67,7 +73,9 @@ impl Fitted {
                 let known = self.scores.levels(feature);
                 let mut places: Vec<(&str, u32)> = known.iter().enumerate().map(|(at, name)| (*name, at as u32)).collect();
                 places.sort_unstable();
-                let place = |name: &&str| places.binary_search_by_key(name, |(name, _)| *name).map_or(NEW, |at| places[at].1);
+                let unlisted = if self.scores.has_others(feature) { OTHERS } else { NEW };
+                let place =
+                    |name: &&str| places.binary_search_by_key(name, |(name, _)| *name).map_or(unlisted, |at| places[at].1);
                 let places: Vec<u32> = names.iter().map(place).collect();
                 Column::Levels(codes.iter().map(|code| places.get(*code as usize).copied().unwrap_or(NO_LEVEL)).collect())
             }

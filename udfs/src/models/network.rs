@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::judging::judge;
-use crate::models::fitted::{Column, Scores};
+use crate::models::fitted::{Column, OTHERS, Scores};
 use crate::models::table::{Parts, Row, bytes_for, class_of, head, place, set, target_rows, whole};
 use crate::models::table::{broken, value};
 use crate::network::kept::KeptLayer;
@@ -51,7 +51,11 @@ pub(crate) fn fit(problem: &Problem, training: &Training, run: &Run) -> Result<V
     };
     for (at, factor) in inputs.factors.iter().enumerate() {
         let origin = &data.origins[inputs.columns[at]];
-        let part = if origin.coding == Coding::Missing { "flag" } else { "mean" };
+        let part = match origin.coding {
+            Coding::Missing => "flag",
+            Coding::Others => "others",
+            _ => "mean",
+        };
         rows.push(input(at, part).node(at).value(origin.mean));
         rows.push(input(at, "factor").node(at).value(*factor));
     }
@@ -78,6 +82,9 @@ pub(crate) struct Network {
     target: (f64, f64),
     /// The levels of each feature that is text, in order.
     levels: Vec<Vec<String>>,
+    /// Whether each feature has an input for the others, and one for NULL.
+    has_others: Vec<bool>,
+    has_flag: Vec<bool>,
 }
 
 /// How a feature becomes an input.
@@ -92,6 +99,7 @@ enum Code {
     Number,
     /// A place among the feature's levels.
     Level(u32),
+    Others,
     Missing,
 }
 
@@ -103,10 +111,11 @@ impl Network {
         }
         levels.iter_mut().for_each(|levels| levels.sort());
         let mut found: BTreeMap<usize, (usize, Code, f64)> = BTreeMap::new();
-        for row in parts.of("mean").iter().chain(parts.of("flag")) {
+        for row in parts.of("mean").iter().chain(parts.of("flag")).chain(parts.of("others")) {
             let feature = parts.feature(row)?;
             let coding = match (&row.level, row.part.as_str(), parts.features[feature].is_text) {
                 (None, "flag", _) => Code::Missing,
+                (None, "others", true) => Code::Others,
                 (None, _, false) => Code::Number,
                 (Some(level), "mean", true) => {
                     Code::Level(levels[feature].binary_search(level).map_err(|_| broken("a level is not there"))? as u32)
@@ -126,6 +135,12 @@ impl Network {
         if found.keys().enumerate().any(|(at, node)| at != *node) {
             return Err(broken("its inputs do not count from 0 on"));
         }
+        let has = |code: fn(&Code) -> bool| -> Vec<bool> {
+            (0..parts.features.len())
+                .map(|at| found.values().any(|(feature, coding, _)| *feature == at && code(coding)))
+                .collect()
+        };
+        let (has_others, has_flag) = (has(|code| matches!(code, Code::Others)), has(|code| matches!(code, Code::Missing)));
         let input = |((feature, coding, mean), factor)| Input { feature, coding, mean, factor };
         let inputs: Vec<Input> = found.into_values().zip(factors).map(input).collect();
         let layers = layers(parts, inputs.len())?;
@@ -137,21 +152,28 @@ impl Network {
         if layers.last().is_none_or(|layer| layer.bias.len() != loss.outputs()) {
             return Err(broken("its last layer must have a neuron for each score"));
         }
-        Ok(Self { mlp: Mlp::of_kept(loss, &layers), inputs, target: parts.target()?, levels })
+        Ok(Self { mlp: Mlp::of_kept(loss, &layers), inputs, target: parts.target()?, levels, has_others, has_flag })
     }
 
     /// The inputs of a row.
     fn fill(&self, columns: &[Column], row: usize, values: &mut [f32]) {
         for (input, value) in self.inputs.iter().zip(values) {
-            // Without a value an input is 0, as it was in training.
+            // Without a value a number is 0, as it was in training; and so is a text of a value that training has not met.
             let x = match (&columns[input.feature], &input.coding) {
                 (Column::Numbers(values), Code::Number) => values[row],
-                (Column::Levels(places), Code::Level(level)) => {
-                    let is_known = (places[row] as usize) < self.levels[input.feature].len();
-                    if is_known { f64::from(places[row] == *level) } else { f64::NAN }
-                }
                 (Column::Numbers(values), _) => f64::from(values[row].is_nan()),
-                (Column::Levels(places), _) => f64::from(places[row] == crate::NO_LEVEL),
+                (Column::Levels(places), coding) => {
+                    let (place, feature) = (places[row], input.feature);
+                    let is_null = place == crate::NO_LEVEL;
+                    let is_met =
+                        (place as usize) < self.levels[feature].len() || place == OTHERS || is_null && self.has_flag[feature];
+                    match coding {
+                        _ if !is_met => f64::NAN,
+                        Code::Level(level) => f64::from(place == *level),
+                        Code::Others => f64::from(place == OTHERS),
+                        Code::Number | Code::Missing => f64::from(is_null),
+                    }
+                }
             };
             *value = if x.is_nan() { 0.0 } else { ((x - input.mean) * input.factor) as f32 };
         }
@@ -196,5 +218,9 @@ impl Scores for Network {
 
     fn levels(&self, feature: usize) -> Vec<&str> {
         self.levels[feature].iter().map(String::as_str).collect()
+    }
+
+    fn has_others(&self, feature: usize) -> bool {
+        self.has_others[feature]
     }
 }

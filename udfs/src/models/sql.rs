@@ -72,7 +72,7 @@ fn additive(parts: &Parts, model: &Additive) -> Vec<String> {
                     let is_value = format!("{number} BETWEEN {} AND {}", literal(-LARGEST), literal(LARGEST));
                     sum += &format!(" + CASE WHEN {is_value} THEN {slope} * {number} ELSE {missing} END");
                 }
-                Effect::Text { names, levels, missing, new } => {
+                Effect::Text { names, levels, missing, new, .. } => {
                     let when = |(level, values): (&String, &Vec<f64>)| {
                         format!("WHEN {column} = {} THEN {}", text(level), literal(values[output]))
                     };
@@ -107,25 +107,34 @@ fn trees(parts: &Parts, model: &Trees) -> Vec<String> {
 
 /// A node of a tree and all below it.
 fn branch(parts: &Parts, model: &Trees, tree: &[Node], at: usize) -> String {
-    let (feature, left, missing_left, right) = match &tree[at] {
+    let (feature, left, missing_left, others_left, right) = match &tree[at] {
         Node::Leaf(value) => return literal(*value),
-        Node::Split { feature, left, missing_left, right } => (*feature, left, *missing_left, *right),
+        Node::Split { feature, left, missing_left, others_left, right } => (*feature, left, *missing_left, *others_left, *right),
     };
+    // Levels that are not known go with the others, where there are any, and otherwise with NULL.
+    let unlisted_left = others_left.unwrap_or(missing_left);
     let column = name(&parts.features[feature].name);
-    // What is listed goes one way; NULL and all that is not known go the other.
-    let (listed, others) = if missing_left { (right, at + 1) } else { (at + 1, right) };
+    // What is listed goes one way; all that is not goes the other.
+    let (listed, others) = if unlisted_left { (right, at + 1) } else { (at + 1, right) };
     let condition = match left {
         Left::UpTo(last) if missing_left => {
             format!("{column} BETWEEN {} AND {}", literal(bins::value(bins::key(*last) + 1)), literal(LARGEST))
         }
         Left::UpTo(last) => format!("{column} BETWEEN {} AND {}", literal(-LARGEST), literal(*last)),
         Left::Levels(flags) => {
-            let listed = model.levels[feature].iter().zip(flags).filter(|(_, is_left)| **is_left != missing_left);
+            let listed = model.levels[feature].iter().zip(flags).filter(|(_, is_left)| **is_left != unlisted_left);
             let levels: Vec<String> = listed.map(|(level, _)| text(level)).collect();
-            if levels.is_empty() {
+            let mut conditions = Vec::new();
+            if missing_left != unlisted_left {
+                conditions.push(format!("{column} IS NULL"));
+            }
+            if !levels.is_empty() {
+                conditions.push(format!("{column} IN ({})", levels.join(", ")));
+            }
+            if conditions.is_empty() {
                 return branch(parts, model, tree, others);
             }
-            format!("{column} IN ({})", levels.join(", "))
+            conditions.join(" OR ")
         }
     };
     let (listed, others) = (branch(parts, model, tree, listed), branch(parts, model, tree, others));

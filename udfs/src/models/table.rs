@@ -14,11 +14,12 @@ use crate::{Error, Result};
 /// | `class` | a class of the label, `node` is its place; without any the model predicts a number |
 /// | `feature` | a column that the model asks for, `node` is its place, `level` is 'number' or 'text' |
 /// | `intercept`, `coefficient` | of a linear model, in the units of the table: what is added at first, for each unit of a number, and for a level of a text |
-/// | `missing`, `new` | what a linear model adds where a feature is NULL, and where a text is a level that was not seen |
+/// | `missing`, `new` | what a linear model adds where a feature is NULL, and where a text is a level that is not listed |
+/// | `others` | of a text with levels that are not told apart: what is not listed is one of them. In a network it is their input, as `mean` is |
 /// | `label_mean`, `label_spread` | trees and networks predict `label_mean` and so many times `label_spread` |
 /// | `base` | what trees begin with |
 /// | `split` | a node of tree `step`: up to `value` a number goes to `node` + 1, above it to `link` |
-/// | `left` | what goes left there although it is no number: a level of a text, or (where `level` is NULL) NULL and new levels |
+/// | `left` | what goes left there although it is no number: a level of a text, or (where `level` is NULL) NULL and new levels; `left_others`: the others |
 /// | `leaf` | what a tree adds there |
 /// | `level` | a level of a text that trees know |
 /// | `mean`, `flag`, `factor` | an input of a network, `node` is its place: what is subtracted from a number or a level's 0 or 1; the same of a NULL's 0 or 1; and what it is multiplied by |
@@ -175,6 +176,11 @@ impl Parts {
 
     pub fn of(&self, part: &str) -> &[Row] {
         self.rows.get(part).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a text has levels that are not told apart.
+    pub fn has_others(&self, feature: usize) -> bool {
+        self.of("others").iter().any(|row| row.feature.as_ref() == Some(&self.features[feature].name))
     }
 
     /// What the rows of a part say, by their nodes, which count from 0.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::models::fitted::{Column, NEW, Scores};
+use crate::models::fitted::{Column, NEW, OTHERS, Scores};
 use crate::models::table::{Parts, Row, broken, class_of, head, place, target_rows, value};
 use crate::reading::bins::{self, BINS_MAX, Bins, Counts};
 use crate::reading::block::NO_LEVEL;
@@ -68,6 +68,7 @@ fn to_rows(problem: &Problem, boosted: &Boosted, lesson: &Lesson<'_>, bins: &Bin
         let own = bins.features[*feature].levels(data, *feature);
         rows.extend(own.iter().map(|(level, _)| Row::new("level").feature(name(*feature)).level(Some(level))));
         levels.insert(*feature, own);
+        rows.extend(bins.features[*feature].others(data, *feature).map(|_| Row::new("others").feature(name(*feature))));
     }
     if classes.is_empty() {
         rows.extend(target_rows(boosted.scale));
@@ -98,6 +99,8 @@ fn to_rows(problem: &Problem, boosted: &Boosted, lesson: &Lesson<'_>, bins: &Bin
                     rows.push(left(Some(level)));
                 }
                 rows.extend(is_left(&node.left, binned.null()).then(|| left(None)));
+                let others = binned.others(data, feature).filter(|code| is_left(&node.left, *code));
+                rows.extend(others.map(|_| row("left_others").feature(name(feature))));
             }
         }
     }
@@ -134,12 +137,20 @@ pub(crate) struct Trees {
     pub trees: Vec<Vec<Vec<Node>>>,
     /// The levels of each feature that is text, in order.
     pub levels: Vec<Vec<String>>,
+    has_others: Vec<bool>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Node {
     Leaf(f64),
-    Split { feature: usize, left: Left, missing_left: bool, right: usize },
+    /// `others_left` is of a text that has others.
+    Split {
+        feature: usize,
+        left: Left,
+        missing_left: bool,
+        others_left: Option<bool>,
+        right: usize,
+    },
 }
 
 /// What goes left beside NULL.
@@ -158,6 +169,7 @@ impl Trees {
             levels[feature].push(row.level.clone().ok_or_else(|| broken("a row of `level` has none"))?);
         }
         levels.iter_mut().for_each(|levels| levels.sort());
+        let has_others: Vec<bool> = (0..parts.features.len()).map(|feature| parts.has_others(feature)).collect();
         let mut nodes: BTreeMap<(usize, usize, usize), Node> = BTreeMap::new();
         let at = |row: &Row| -> Result<(usize, usize, usize)> {
             Ok((parts.output(row)?, place(row, row.step)?, place(row, row.node)?))
@@ -174,9 +186,16 @@ impl Trees {
                 true => Left::Levels(vec![false; levels[feature].len()]),
                 false => Left::UpTo(value(row)?),
             };
-            let split = Node::Split { feature, left, missing_left: false, right: place(row, row.link)? };
+            let others_left = has_others[feature].then_some(false);
+            let split = Node::Split { feature, left, missing_left: false, others_left, right: place(row, row.link)? };
             if nodes.insert(at(row)?, split).is_some() {
                 return Err(twice());
+            }
+        }
+        for row in parts.of("left_others") {
+            match nodes.get_mut(&at(row)?) {
+                Some(Node::Split { others_left: Some(others_left), .. }) => *others_left = true,
+                _ => return Err(broken("a row of `left_others` is about no split of a text that has others")),
             }
         }
         for row in parts.of("left") {
@@ -211,7 +230,7 @@ impl Trees {
         if !trees.iter().flatten().all(is_sound) {
             return Err(broken("a tree leads to a node that it does not have"));
         }
-        Ok(Self { base: parts.of_outputs("base")?, target: parts.target()?, trees, levels })
+        Ok(Self { base: parts.of_outputs("base")?, target: parts.target()?, trees, levels, has_others })
     }
 
     fn leaf(tree: &[Node], columns: &[Column], row: usize) -> f64 {
@@ -219,7 +238,7 @@ impl Trees {
         loop {
             match &tree[at] {
                 Node::Leaf(value) => return *value,
-                Node::Split { feature, left, missing_left, right } => {
+                Node::Split { feature, left, missing_left, others_left, right } => {
                     let is_left = match (&columns[*feature], left) {
                         (Column::Numbers(values), Left::UpTo(last)) => match values[row] {
                             x if x.is_nan() => *missing_left,
@@ -227,6 +246,7 @@ impl Trees {
                         },
                         (Column::Levels(places), Left::Levels(flags)) => match places[row] {
                             NO_LEVEL | NEW => *missing_left,
+                            OTHERS => others_left.unwrap_or(*missing_left),
                             level => flags[level as usize],
                         },
                         _ => unreachable!("a feature is asked for as what it is"),
@@ -261,5 +281,9 @@ impl Scores for Trees {
 
     fn levels(&self, feature: usize) -> Vec<&str> {
         self.levels[feature].iter().map(String::as_str).collect()
+    }
+
+    fn has_others(&self, feature: usize) -> bool {
+        self.has_others[feature]
     }
 }

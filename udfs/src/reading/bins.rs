@@ -92,6 +92,13 @@ impl Binned {
         own.filter_map(level).collect()
     }
 
+    /// The bin of the others, if the text has any.
+    pub(crate) fn others(&self, rows: &Rows, feature: usize) -> Option<u8> {
+        let Source::Levels { columns, .. } = &self.source else { return None };
+        let is_others = |column: usize| rows.design[column].feature == feature && rows.origins[column].coding == Coding::Others;
+        columns.iter().find(|(column, _)| is_others(*column)).map(|(_, bin)| *bin)
+    }
+
     fn codes(&self, rows: &Rows, feature: usize, run: &Run) -> Result<Vec<u8>> {
         let nulls = &rows.nulls[feature];
         let fill = |code: u8| (0..rows.rows()).map(|row| if nulls.get(row) { self.null() } else { code }).collect::<Vec<u8>>();

@@ -24,7 +24,7 @@ report! {
     /// rows that it has not seen, `evaluate` tells, with the same words for `model`.
     ///
     /// 'linear' is least squares, 'logistic' multinomial logistic regression, both in the units of the table: `intercept`, `coefficient` of a number or of a level of a
-    /// text, and what is added where a feature is NULL (`missing`: that of the mean) or where a text is a level that was not seen (`new`). 'boosting' is trees that
+    /// text, and what is added where a feature is NULL (`missing`: of a number that of the mean, of a text its own) or where a text is a level that is not listed (`new`: that of the others, or the mean of all). 'boosting' is trees that
     /// correct each other, 'mlp' a network. 'auto': numbers by least squares, classes by logistic regression.
     ///
     /// Cost: `rows × columns²` for 'linear', that for every step of Newton's method for 'logistic'; as `boosting` and `evaluate` for the others.
@@ -49,7 +49,13 @@ impl Report for Fit {
     }
 
     fn report(&self, problem: &Problem, run: &Run) -> Result<Vec<Values>> {
-        self.check_levels(problem)?;
+        let data = problem.rows();
+        if let Some(at) = data.origins.iter().position(|origin| matches!(origin.coding, Coding::Bucket { .. })) {
+            let name = &problem.features()[data.design[at].feature];
+            return Err(Error::data(format!(
+                "a model lists the values of texts, and those of `{name}` are in buckets; set levels => 'top', or exclude it"
+            )));
+        }
         let rows = match (self.model, &problem.label) {
             (Model::Linear, _) | (Model::Auto, Label::Numbers) => linear::fit(problem, self.penalty.unwrap_or(0.0), run),
             (Model::Logistic, _) | (Model::Auto, Label::Classes(_)) => logistic::fit(problem, self.penalty, run),
@@ -71,29 +77,6 @@ impl Report for Fit {
 }
 
 impl Fit {
-    /// A table of a model has a row for each value that it knows. What was taken together has none but in models that add up.
-    fn check_levels(&self, problem: &Problem) -> Result<()> {
-        let adds_up = !matches!(self.model, Model::Boosting | Model::Mlp);
-        let data = problem.rows();
-        for (column, origin) in data.design.iter().zip(&data.origins) {
-            let name = &problem.features()[column.feature];
-            match origin.coding {
-                Coding::Bucket { .. } => {
-                    return Err(Error::call(format!(
-                        "`levels` must be 'top' for a model that is kept, because of `{name}`; got 'hash'"
-                    )));
-                }
-                Coding::Others if !adds_up => {
-                    return Err(Error::data(format!(
-                        "`{name}` has more values than are told apart, and model => 'boosting' and 'mlp' need each; raise max_levels, or exclude it"
-                    )));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
     fn boosting(&self) -> Boosting {
         Boosting { rounds: self.rounds, depth: self.depth, ..Boosting::default() }
     }

@@ -106,8 +106,9 @@ fn logistic_errors_are_orthogonal_to_the_inputs() {
 /// What is read back from a table predicts as what was grown, to the last digit: NULLs, texts, weights and all.
 #[test]
 fn kept_trees_predict_as_grown_ones() {
-    for classes in [0, 2, 3] {
+    for (classes, max_levels) in [(0, 50), (2, 50), (3, 50), (0, 2), (2, 1)] {
         let (mut table, label) = mixed(400, classes);
+        table.common.max_levels = max_levels;
         table.weights = Some((0..400).map(|row| 1.0 + (row % 3) as f64).collect());
         let problem = table.problem_of_rows(&label);
         let boosting = Boosting { rounds: 20, ..Boosting::default() };
@@ -137,9 +138,11 @@ fn check_scores(applied: &Applied, expected: &[f64], classes: usize) {
 
 #[test]
 fn kept_networks_predict_as_trained_ones() {
-    for (classes, nulls) in [(0, Nulls::Mean), (2, Nulls::Indicator), (3, Nulls::Mean)] {
+    for (classes, nulls, max_levels) in
+        [(0, Nulls::Mean, 50), (2, Nulls::Indicator, 50), (3, Nulls::Mean, 50), (0, Nulls::Mean, 2)]
+    {
         let (mut table, label) = mixed(200, classes);
-        table.common.nulls = nulls;
+        (table.common.nulls, table.common.max_levels) = (nulls, max_levels);
         let problem = table.problem_of_rows(&label);
         let training = Training { epochs: Some(3), ..Training::default() };
         let (mlp, inputs) = network::train(&problem, &training, &Run::new(5)).unwrap();
@@ -150,6 +153,39 @@ fn kept_networks_predict_as_trained_ones() {
         let applied = predict(&model, &table, &table.content_order(&label)).unwrap();
         check_scores(&applied, &expected, classes);
     }
+}
+
+/// Levels that are not told apart are one level, and so is NULL: the mean of their rows is what least squares predicts for them, and an unseen text is one of them. Buckets are
+/// no list of values.
+#[test]
+fn others_and_nulls_are_levels_of_a_linear_model() {
+    let (mut table, label) = mixed(300, 0);
+    table.columns.drain(..2);
+    table.common.max_levels = 2;
+    let model = fit(Model::Linear, &table, &label);
+    let mut all = table.clone();
+    let Column::Text(texts) = &mut all.columns[0].1 else { panic!() };
+    texts.extend([Some("moon".to_string()), None]);
+    let texts = texts.clone();
+    let applied = predict(&model, &all, &(0..302).collect::<Vec<_>>()).unwrap();
+    let Made::Numbers(predicted) = made(&applied, "prediction") else { panic!() };
+    let listed: Vec<&str> = (0..model[0].rows())
+        .filter(|row| model[0].text(*row) == Some("coefficient"))
+        .filter_map(|row| model[3].text(row))
+        .collect();
+    assert_eq!(listed.len(), 2);
+    let kind = |text: &Option<String>| text.as_deref().map(|text| listed.iter().position(|level| *level == text));
+    for (row, text) in texts.iter().enumerate() {
+        let alike: Vec<f64> = (0..300).filter(|other| kind(&texts[*other]) == kind(text)).map(|other| label[other]).collect();
+        let mean = alike.iter().sum::<f64>() / alike.len() as f64;
+        assert!((predicted[row] - mean).abs() < 1e-9, "{text:?}: {} instead of {mean}", predicted[row]);
+    }
+    table.common.levels = crate::Levels::Hash;
+    let refused = Fit::default().report(&table.problem_of_rows(&label), &Run::new(5)).unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "a model lists the values of texts, and those of `text` are in buckets; set levels => 'top', or exclude it"
+    );
 }
 
 /// A row without a value is predicted as one with the mean, and one with a new level as a row of the mean level; both are said.
