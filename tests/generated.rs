@@ -261,6 +261,11 @@ async fn run(ctx: SessionContext, sql: String) -> Result<Vec<String>, String> {
     Ok(rows)
 }
 
+/// What goes wrong in the selection that these functions run is said in the selector's name.
+fn names_a_selector(function: &str) -> bool {
+    ["select_from", "chosen", "chosen_sql"].contains(&function)
+}
+
 /// What is wrong with an error, if anything is.
 fn fault(function: &str, message: &str) -> Option<&'static str> {
     let ours = ["Error during planning: ", "Execution error: ", "Resources exhausted: "]
@@ -273,7 +278,7 @@ fn fault(function: &str, message: &str) -> Option<&'static str> {
         Some("an internal error")
     } else if is_sql {
         None
-    } else if !(ours.starts_with(&format!("{function}: ")) || function == "select_from" && ours.contains(": ")) {
+    } else if !(ours.starts_with(&format!("{function}: ")) || names_a_selector(function) && ours.contains(": ")) {
         Some("no name of the function in front")
     } else if message.lines().count() != 1 || message.chars().count() > 2500 {
         Some("more than a line")
