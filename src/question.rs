@@ -188,7 +188,7 @@ impl Running {
     pub(crate) async fn job<T: Send + 'static>(&self, work: impl FnOnce(&Run) -> Result<T> + Send + 'static) -> Result<T> {
         let run = self.run.clone();
         let work = move || {
-            run.check()?;
+            run.until(None).check()?;
             panics::caught(|| work(&run))
         };
         self.threads.run(work).await

@@ -9,7 +9,7 @@ use crate::{Error, Result};
 pub struct Run {
     cancelled: Arc<AtomicBool>,
     progress: Option<Arc<Report>>,
-    remarks: Option<Arc<dyn Fn(&str) + Send + Sync>>,
+    remarks: Option<Arc<Remarks>>,
     budget: Option<Arc<dyn Budget>>,
     clock: Option<Arc<Clock>>,
     deadline: Option<f64>,
@@ -67,6 +67,9 @@ impl fmt::Debug for Lease {
 
 /// Seconds since the run began.
 type Clock = dyn Fn() -> f64 + Send + Sync;
+
+/// Told what is to be known of an answer.
+type Remarks = dyn Fn(&str) + Send + Sync;
 
 /// Told how many steps are done, of how many, and a word on how it goes.
 type Report = dyn Fn(usize, usize, &str) + Send + Sync;

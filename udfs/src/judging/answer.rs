@@ -14,15 +14,16 @@ pub fn answer(selector: &dyn Selector, problem: &Problem, run: &Run) -> Result<R
         None => once(selector, problem, run)?,
     };
     if !is_path(&ranking) {
-        annotate(problem, &mut ranking, run)?;
+        annotate(problem, &mut ranking, &run.until(None))?;
     }
     Ok(ranking)
 }
 
 /// Asks once, about all rows.
 pub(crate) fn once(selector: &dyn Selector, problem: &Problem, run: &Run) -> Result<Ranking> {
-    run.check()?;
     let mut ranking = selector.select(problem, run)?;
+    // What was chosen in time is not thrown away because the rest takes longer.
+    let run = &run.until(None);
     check(&ranking, problem)?;
     if !is_path(&ranking) && ranking.choices.iter().any(|choice| choice.train_score.is_none()) {
         complete(&mut ranking, problem, run)?;

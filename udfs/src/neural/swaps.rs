@@ -32,6 +32,7 @@ pub(crate) fn swap(bench: &mut Workbench<'_>, order: &mut Vec<(usize, f64)>, ste
     if !is_small || !is_open || bench.split.train.len() < ROWS_MIN {
         return Ok(());
     }
+    let _places = bench.run.reserve(bench.rows.rows() * 6 * size_of::<usize>())?;
     let split = judges(bench);
     let kept = (split.train.len() + 2 * split.valid.len()) * (bench.rows.columns.len() + bench.rows.labels.len() + 2);
     let _memory = bench.run.reserve(kept * size_of::<f64>())?;

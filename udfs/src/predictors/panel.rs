@@ -32,8 +32,8 @@ pub(crate) fn judge(problem: &Problem, units: &[usize], run: &Run) -> Result<Opi
     let some = problem.among(units);
     let all: Vec<usize> = (0..rows.rows()).collect();
     let bare = Inputs::new(&some, rows, Vec::new());
-    // Labels, predictions and what is counted of them.
-    let _memory = run.reserve((rows.rows() + test.rows()) * (2 * bare.loss.outputs() + 12) * size_of::<f64>())?;
+    // Places of rows, labels, predictions and what is counted of them.
+    let _memory = run.reserve((rows.rows() + test.rows()) * (2 * bare.loss.outputs() + 40) * size_of::<f64>())?;
     let trees = Trees::Boosting(Boosting { rounds: ROUNDS, ..Boosting::default() });
     let by_trees = trees.verdicts(&some, &bare, &all, Others::Table(test), run)?.remove(0);
     let constant = constant_loss(rows, test, &bare);

@@ -148,6 +148,8 @@ fn pieces(problem: &Problem, run: &Run) -> Result<(Vec<Problem>, Lease)> {
         let every = part.len().div_ceil(ROWS_MAX).max(1);
         part.into_iter().step_by(every).collect()
     };
+    let places = if rows.rows() < FEW_ROWS { 6 * FOLDS } else { 6 };
+    let mut memory = run.reserve(rows.rows() * places * size_of::<usize>())?;
     let splits = match rows.rows() < FEW_ROWS {
         true => Split::folds(rows, FOLDS, run),
         false => vec![Split::fraction(rows, JUDGES, run)],
@@ -155,7 +157,7 @@ fn pieces(problem: &Problem, run: &Run) -> Result<(Vec<Problem>, Lease)> {
     let splits: Vec<Split> =
         splits.into_iter().map(|split| Split { train: thinned(split.train), valid: thinned(split.valid) }).collect();
     let kept: usize = splits.iter().map(|split| split.train.len() + 2 * split.valid.len()).sum();
-    let memory = run.reserve(kept * (rows.columns.len() + rows.labels.len() + 2) * size_of::<f64>())?;
+    memory.grow(kept * (rows.columns.len() + rows.labels.len() + 2) * size_of::<f64>())?;
     let piece = |split: &Split| problem.on(&split.train, &split.valid).ok_or_else(|| Error::data("rows are needed"));
     Ok((splits.iter().map(piece).collect::<Result<_>>()?, memory))
 }
