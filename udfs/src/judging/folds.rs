@@ -172,7 +172,7 @@ fn factors(deviations: &[f64], standardize: bool) -> Vec<f64> {
 }
 
 /// Standard deviations of the design's columns.
-pub(super) fn deviations(rows: &Rows) -> Vec<f64> {
+pub(crate) fn deviations(rows: &Rows) -> Vec<f64> {
     let weight = rows.weight();
     let square = |(row, value): (usize, &f64)| rows.weights.get(row).copied().unwrap_or(1.0) * value * value;
     rows.columns.iter().map(|column| (column.iter().enumerate().map(square).sum::<f64>() / weight).sqrt()).collect()
@@ -180,7 +180,7 @@ pub(super) fn deviations(rows: &Rows) -> Vec<f64> {
 
 /// A number for each row that equal rows share and that says nothing else: it decides on which side a row is. So a row twice is on one side,
 /// as a row of weight 2 is, and neither the order of the rows nor that of the columns matters.
-pub(super) fn alike(problem: &Problem, rows: &Rows, deviations: &[f64], run: &Run) -> Result<Vec<u64>> {
+pub(crate) fn alike(problem: &Problem, rows: &Rows, deviations: &[f64], run: &Run) -> Result<Vec<u64>> {
     let mut keys: Vec<u64> = rows.targets.iter().map(|target| mix(target.to_bits())).collect();
     for unit in &problem.units {
         run.check()?;

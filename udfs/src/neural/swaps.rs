@@ -3,6 +3,7 @@
 
 use rayon::prelude::*;
 
+use crate::judging::folds::{alike, deviations};
 use crate::network::mlp::Gate;
 use crate::network::samples::Samples;
 use crate::neural::workbench::Workbench;
@@ -13,8 +14,8 @@ use crate::{Problem, Result, Split};
 const SET_MAX: usize = 16;
 /// Of wider tables the judges' trees would take longer than the selection.
 const UNITS_MAX: usize = 1000;
-/// Fewest rows that can judge, and rows by which they do at most.
-const ROWS_MIN: usize = 100;
+/// Least weight of rows that can judge, and rows by which they do at most.
+const ROWS_MIN: f64 = 100.0;
 const ROWS_MAX: usize = 1 << 15;
 /// Features that are tried in the place of the least missed.
 const TRIED: usize = 3;
@@ -29,11 +30,14 @@ pub(crate) fn swap(bench: &mut Workbench<'_>, order: &mut Vec<(usize, f64)>, ste
     let is_open = size < bench.candidates.len() && size > bench.forced.len();
     // With one feature out of one there is nothing that shows what is missing.
     let is_small = (2..=SET_MAX).contains(&size) && bench.problem.units.len() <= UNITS_MAX;
-    if !is_small || !is_open || bench.split.train.len() < ROWS_MIN {
+    if !is_small || !is_open || bench.rows.weight() < ROWS_MIN {
         return Ok(());
     }
     let _places = bench.run.reserve(bench.rows.rows() * 6 * size_of::<usize>())?;
-    let split = judges(bench);
+    let split = judges(bench)?;
+    if split.valid.is_empty() || split.train.is_empty() {
+        return Ok(());
+    }
     let kept = (split.train.len() + 2 * split.valid.len()) * (bench.rows.columns.len() + bench.rows.labels.len() + 2);
     let _memory = bench.run.reserve(kept * size_of::<f64>())?;
     let Some(piece) = bench.problem.on(&split.train, &split.valid) else { return Ok(()) };
@@ -72,17 +76,20 @@ fn chosen(order: &[(usize, f64)], but: Option<usize>) -> Vec<usize> {
     order.iter().enumerate().filter(|(at, _)| Some(*at) != but).map(|(_, (candidate, _))| *candidate).collect()
 }
 
-/// Rows to learn from and to judge by: those of the selection, or some of those that it learns from.
-fn judges(bench: &Workbench<'_>) -> Split {
+/// Rows to learn from and to judge by: those of the selection, or some of those that it learns from. Equal rows stay together, so that a weight of 2 is a row
+/// seen twice here, too.
+fn judges(bench: &Workbench<'_>) -> Result<Split> {
     let mut split = bench.split.clone();
     if split.valid.is_empty() {
-        split = Split::fraction(bench.rows, JUDGES, bench.run);
+        let keys = alike(bench.problem, bench.rows, &deviations(bench.rows), bench.run)?;
+        let is_judge = |row: &usize| bench.run.random("swap judges", keys[*row]).uniform() < JUDGES;
+        (split.valid, split.train) = split.train.into_iter().partition(is_judge);
     }
     let thinned = |rows: Vec<usize>| {
         let every = rows.len().div_ceil(ROWS_MAX).max(1);
         rows.into_iter().step_by(every).collect()
     };
-    Split { train: thinned(split.train), valid: thinned(split.valid) }
+    Ok(Split { train: thinned(split.train), valid: thinned(split.valid) })
 }
 
 /// The share of the loss that is left, on the rows that judge, to models that see only these candidates.
