@@ -6,6 +6,7 @@ use crate::call::Call;
 
 /// Rows, or moments in parts.
 #[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant)] // there is one for each group, and rows take more than their builder
 pub(crate) enum Gathered {
     Rows(RowsBuilder),
     Moments(Box<PartedMoments>),

@@ -32,6 +32,7 @@ pub struct Piece {
 }
 
 /// Rows to judge by, filled and centred by the means of those learnt from.
+#[allow(clippy::large_enum_variant)] // there is one at a time
 pub enum HeldOut {
     /// Their second moments about these means.
     Moments(Gram),
