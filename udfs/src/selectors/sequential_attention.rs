@@ -67,7 +67,10 @@ selector! {
     ///
     /// It provably chooses what orthogonal matching pursuit and sequential LASSO choose, except among ties.
     ///
-    /// Cost: `4 × features × hidden` operations for each row of each pass; linear: one pass over the table, then `features × k`
+    /// Up to 16 features, of tables of up to 1,000, end with `swaps`: boosted trees and a network, trained on the chosen features alone, judge on held-out rows whether one of three others in the place of the least missed
+    /// is better.
+    ///
+    /// Cost: `4 × features × hidden` operations for each row of each pass, and for each swap as many small trainings as there are chosen features and three more; linear: one pass over the table, then `features × k`
     /// operations a choice.
     ///
     /// Source: Yasuda, Bateni, Chen, Fahrbach, Fu and Mirrokni, 2023. Sequential attention for feature selection.
