@@ -1,0 +1,56 @@
+//! One line on the terminal that says how far a long selection is.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::Progress;
+
+/// How long a selection runs before it says so.
+const QUIET_FOR: Duration = Duration::from_secs(2);
+
+/// Keeps one line on the terminal up to date while a long selection runs, wipes it away before the answer, and says in one line what is to be known
+/// of that.
+pub(super) fn show_progress(progress: Arc<Progress>, is_terminal: bool, is_quiet: bool) {
+    let is_shown = Arc::new(AtomicBool::new(false));
+    let shown = Arc::clone(&is_shown);
+    let watched = Arc::downgrade(&progress);
+    progress.on_idle(move || {
+        if shown.swap(false, Ordering::Relaxed) {
+            eprint!("\r\x1b[K");
+        }
+        let remarks = watched.upgrade().map(|progress| progress.take_remarks()).unwrap_or_default();
+        if let Some(line) = remark(&remarks).filter(|_| !is_quiet) {
+            eprintln!("{line}");
+        }
+    });
+    if !is_terminal {
+        return;
+    }
+    std::thread::spawn(move || {
+        loop {
+            std::thread::sleep(Duration::from_millis(200));
+            if let Some((line, elapsed)) = progress.line().filter(|(_, elapsed)| *elapsed >= QUIET_FOR) {
+                is_shown.store(true, Ordering::Relaxed);
+                eprint!("\r\x1b[K{line} ({} s, Ctrl-C stops)", elapsed.as_secs());
+                let _ = std::io::stderr().flush();
+            }
+        }
+    });
+}
+
+/// Remarks as one line of a length to read.
+fn remark(remarks: &[String]) -> Option<String> {
+    let first = remarks.first()?;
+    let more = match remarks.len() - 1 {
+        0 => String::new(),
+        more => format!(" (and {more} more: see the column note)"),
+    };
+    let cut: String = first.chars().take(LINE).collect();
+    let dots = if cut.len() < first.len() { "…" } else { "" };
+    Some(format!("note: {cut}{dots}{more}"))
+}
+
+/// Letters of a line of remarks.
+const LINE: usize = 300;

@@ -1,0 +1,73 @@
+use std::io::IsTerminal;
+use std::sync::Arc;
+
+use clap::Args;
+use datafusion::error::Result;
+use datafusion::execution::memory_pool::{GreedyMemoryPool, TrackConsumersPool};
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion_cli::catalog::DynamicObjectStoreCatalog;
+use datafusion_cli::object_storage::instrumented::InstrumentedObjectStoreRegistry;
+use pursuit_udfs::OptionType;
+use pursuit_udfs::options::Bytes;
+
+use super::progress_line::show_progress;
+use crate::Engine;
+
+/// What the session of every command can be told.
+#[derive(Debug, Clone, Args)]
+pub struct SessionArguments {
+    /// Print results and nothing else
+    #[arg(short, long)]
+    pub quiet: bool,
+
+    /// Most memory that queries may take, such as 512MB or 4GB
+    #[arg(short, long, value_parser = parse_size)]
+    pub memory_limit: Option<usize>,
+
+    /// Partitions that a query is cut into; all cores if not given
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub partitions: Option<u16>,
+}
+
+fn parse_size(text: &str) -> Result<usize, String> {
+    Bytes::parse(&text.into()).map(|Bytes(bytes)| bytes).ok_or_else(|| "write a size such as 512MB or 4GB".to_string())
+}
+
+/// Adds to a session before anything runs in it: functions, tables, catalogs.
+pub type Hook = Box<dyn Fn(&SessionContext) -> Result<()> + Send + Sync>;
+
+/// A session of the shell: DataFusion's, with our functions, the sample tables, and files and object stores as tables.
+pub struct Session {
+    pub ctx: SessionContext,
+    pub engine: Engine,
+    pub stores: Arc<InstrumentedObjectStoreRegistry>,
+}
+
+impl Session {
+    /// A session in which selections say how far they are, on the terminal.
+    pub async fn new(arguments: &SessionArguments, hooks: &[Hook]) -> Result<Self> {
+        let stores = Arc::new(InstrumentedObjectStoreRegistry::new());
+        let mut config = SessionConfig::from_env()?.with_information_schema(true);
+        if let Some(partitions) = arguments.partitions {
+            config = config.with_target_partitions(partitions.into());
+        }
+        let mut runtime = RuntimeEnvBuilder::new().with_object_store_registry(Arc::clone(&stores) as _);
+        if let Some(limit) = arguments.memory_limit {
+            let consumers_named = std::num::NonZeroUsize::new(3).expect("three is not zero");
+            runtime = runtime.with_memory_pool(Arc::new(TrackConsumersPool::new(GreedyMemoryPool::new(limit), consumers_named)));
+        }
+        // A file's path is a table's name, also as an argument of a selector.
+        let ctx = SessionContext::new_with_config_rt(config, runtime.build_arc()?).enable_url_table();
+        let engine = Engine::default().with_samples();
+        engine.register(&ctx)?;
+        for hook in hooks {
+            hook(&ctx)?;
+        }
+        ctx.refresh_catalogs().await?;
+        let catalogs = DynamicObjectStoreCatalog::new(Arc::clone(ctx.state().catalog_list()), ctx.state_weak_ref());
+        ctx.register_catalog_list(Arc::new(catalogs));
+        show_progress(engine.progress(), std::io::stderr().is_terminal(), arguments.quiet);
+        Ok(Self { ctx, engine, stores })
+    }
+}
