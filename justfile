@@ -20,6 +20,15 @@ slt NAME:
 accept NAME:
     PURSUIT_SLT={{NAME}} PURSUIT_SLT_ACCEPT=1 cargo test --test main every_query
 
+# The page of `pursuit ui` in a browser, and pictures of it to be looked at.
+test-page:
+    tests/browser/test.sh
+    tests/browser/test.sh pictures
+
+# The picture of the page in docs/.
+picture-page:
+    tests/browser/test.sh pictures docs/pictures document
+
 # The kernels against other libraries, on one core.
 bench-kernels:
     cargo bench --manifest-path benches/Cargo.toml

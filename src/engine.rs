@@ -55,6 +55,17 @@ impl Engine {
         Arc::clone(&self.progress)
     }
 
+    /// The same functions with a progress of their own, for a query that is watched by itself.
+    #[cfg(feature = "shell")]
+    pub(crate) fn watched(&self) -> Self {
+        Self { specs: self.specs.clone(), samples: false, progress: Arc::default() }
+    }
+
+    /// The functions by name.
+    pub(crate) fn registry(&self) -> Arc<Registry> {
+        Arc::new(Registry { specs: self.specs.clone() })
+    }
+
     /// Makes every selector and report a table function of the session, and registers what they need.
     pub fn register(&self, ctx: &SessionContext) -> Result<()> {
         let functions = self.functions();
@@ -103,7 +114,7 @@ impl Engine {
     }
 
     fn functions(&self) -> Functions {
-        let registry = Arc::new(Registry { specs: self.specs.clone() });
+        let registry = self.registry();
         let mut table: Vec<(&str, Arc<dyn TableFunctionImpl>)> = vec![
             ("selectors", Arc::new(SelectorsFunction::new(Arc::clone(&registry)))),
             ("selector_options", Arc::new(SelectorOptionsFunction::new(Arc::clone(&registry)))),

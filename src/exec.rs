@@ -41,7 +41,7 @@ use crate::progress::{Active, Progress};
 use crate::question::Question;
 
 /// What is kept of each group; without `partition_by` there is one, without a key.
-type Groups = BTreeMap<Option<OwnedRow>, Gathered>;
+pub(crate) type Groups = BTreeMap<Option<OwnedRow>, Gathered>;
 
 /// Collects its input's rows and runs a selector on them.
 ///
@@ -179,9 +179,9 @@ pub(crate) fn unmerged(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
 pub(crate) struct Selection {
     pub(crate) call: Arc<Call>,
     pub(crate) inputs: Vec<Arc<dyn ExecutionPlan>>,
-    schema: SchemaRef,
+    pub(crate) schema: SchemaRef,
     pub(crate) progress: Arc<Progress>,
-    metrics: ExecutionPlanMetricsSet,
+    pub(crate) metrics: ExecutionPlanMetricsSet,
 }
 
 /// The answer of a group, and what was read for it.
@@ -374,7 +374,7 @@ impl Selection {
     }
 
     /// Adds a batch, and returns the bytes of names that it brought.
-    fn push(&self, batch: &RecordBatch, converter: Option<&RowConverter>, groups: &mut Groups) -> Result<usize> {
+    pub(crate) fn push(&self, batch: &RecordBatch, converter: Option<&RowConverter>, groups: &mut Groups) -> Result<usize> {
         let plan = &self.call.plan;
         let columns: Vec<ArrayRef> = self.call.columns.iter().map(|at| Arc::clone(batch.column(*at))).collect();
         let mut add = |key: Option<OwnedRow>, columns: &[ArrayRef]| -> Result<usize> {
@@ -403,10 +403,14 @@ impl Selection {
 
     /// Turns the columns of `partition_by` into comparable keys and back.
     fn converter(&self) -> Result<Option<RowConverter>> {
+        self.converter_of(&self.inputs[0].schema())
+    }
+
+    /// The same for an input of this schema.
+    pub(crate) fn converter_of(&self, schema: &SchemaRef) -> Result<Option<RowConverter>> {
         if self.call.partitions.is_empty() {
             return Ok(None);
         }
-        let schema = self.inputs[0].schema();
         let fields = self.call.partitions.iter().map(|at| SortField::new(schema.field(*at).data_type().clone()));
         Ok(Some(RowConverter::new(fields.collect())?))
     }

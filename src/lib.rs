@@ -57,6 +57,8 @@ mod select_from;
 pub mod shell;
 mod summarize;
 mod table;
+#[cfg(feature = "shell")]
+pub mod ui;
 mod wait;
 
 pub use dataframe::SelectFeatures;

@@ -14,6 +14,8 @@ struct State {
     since: Option<Instant>,
     rows: u64,
     step: Option<String>,
+    /// How much of all steps is done.
+    share: Option<f64>,
     /// What is to be known of the answers, each once.
     remarks: Vec<String>,
     on_idle: Option<Arc<dyn Fn() + Send + Sync>>,
@@ -30,6 +32,11 @@ impl Progress {
             None => format!("reading: {} rows", thousands(state.rows)),
         };
         Some((line, state.since?.elapsed()))
+    }
+
+    /// How much of a selection is done, where that is known.
+    pub fn share(&self) -> Option<f64> {
+        self.lock().share
     }
 
     /// What is to be known of the answers since this was last asked: a line for each.
@@ -81,7 +88,9 @@ impl Active {
 
     pub(crate) fn set_step(&self, selector: &'static str, done: usize, total: usize, note: &str) {
         let comma = if note.is_empty() { "" } else { ", " };
-        self.0.lock().step = Some(format!("{selector}: step {} of {total}{comma}{note}", done + 1));
+        let mut state = self.0.lock();
+        state.step = Some(format!("{selector}: step {} of {total}{comma}{note}", done + 1));
+        state.share = Some(done as f64 / total.max(1) as f64);
     }
 }
 
@@ -92,7 +101,7 @@ impl Drop for Active {
         if state.active > 0 {
             return;
         }
-        (state.since, state.rows, state.step) = (None, 0, None);
+        (state.since, state.rows, state.step, state.share) = (None, 0, None, None);
         // What others do may take long, ask for the progress, or panic: not while it is locked.
         let on_idle = state.on_idle.clone();
         drop(state);

@@ -146,16 +146,18 @@ impl Question {
     /// The answer of a selector, row by row. With `partition_by` a group that data cannot answer for says why, and the others still have
     /// answers.
     pub(crate) fn ranking(&self, read: Read, plan: &Plan, run: &Run) -> Result<Vec<answer::Row>> {
-        let ranking = || -> Result<_> {
-            let problem = self.problem(read, plan)?;
-            let ranking = pursuit_udfs::answer(&*self.selector()?, &problem, run)?;
-            Ok(answer::rows(&problem, &ranking, &self.common, plan))
-        };
+        let ranking = || -> Result<_> { self.answered(&self.problem(read, plan)?, plan, run) };
         ranking().or_else(|error| {
             let is_about_data = error.kind() == pursuit_udfs::Kind::Data;
             let is_group = is_about_data && !self.common.partition_by.is_empty();
             if is_group { Ok(vec![answer::refused(error.to_string())]) } else { Err(error) }
         })
+    }
+
+    /// The answer of a selector to a problem that is put already.
+    pub(crate) fn answered(&self, problem: &Problem, plan: &Plan, run: &Run) -> Result<Vec<answer::Row>> {
+        let ranking = pursuit_udfs::answer(&*self.selector()?, problem, run)?;
+        Ok(answer::rows(problem, &ranking, &self.common, plan))
     }
 
     /// The function's own options.

@@ -7,6 +7,7 @@
 //! - `doors`: sessions, catalogs and what the engine's sources may name.
 //! - `generated`: calls made up at random, on odd tables.
 //! - `models`: what is fitted, kept, applied and written as SQL; what a table is said to hold.
+//! - `page`: the page of `pursuit ui`, without a browser.
 //! - `partitions`: the answer does not depend on how rows are cut and read.
 //! - `threads`: many selections at once, nested ones, and what is at work after a cancellation.
 //! - `random`: random tables against a plain dense reference.
@@ -16,6 +17,7 @@ mod documents;
 mod doors;
 mod generated;
 mod models;
+mod page;
 mod partitions;
 mod random;
 mod reference;

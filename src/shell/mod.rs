@@ -18,6 +18,7 @@ use datafusion_cli::exec;
 use datafusion_cli::print_format::PrintFormat;
 use datafusion_cli::print_options::{MaxRows, PrintOptions};
 
+use crate::ui;
 pub use session::{Hook, Session, SessionArguments};
 
 /// Feature selection in SQL. Without a command or a file it opens a prompt.
@@ -52,6 +53,8 @@ pub struct Arguments {
 enum Command {
     /// Draw the answer to a query
     Plot(plot::Arguments),
+    /// Explore a table in the browser: what predicts a column, and what would change the answer
+    Ui(ui::Arguments),
 }
 
 /// The whole program: reads its arguments, of which the first is its own name, and says what went wrong.
@@ -70,6 +73,7 @@ pub async fn main_with(arguments: impl IntoIterator<Item = OsString>, hooks: Vec
 pub async fn run(arguments: Arguments, hooks: Vec<Hook>) -> Result<()> {
     match arguments.command_by_name {
         Some(Command::Plot(plot)) => plot::run(plot, &hooks).await,
+        Some(Command::Ui(page)) => ui::run(page, &hooks).await,
         None => prompt_or_scripts(arguments, &hooks).await,
     }
 }

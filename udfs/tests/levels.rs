@@ -57,6 +57,31 @@ fn many_values_are_the_same_in_any_order() {
     }
 }
 
+/// How many values are told apart can be said after the rows were read, as long as all values were kept.
+#[test]
+fn another_number_of_levels_needs_no_second_reading() {
+    let mut random = Run::new(9).random("levels", 0);
+    let rows = 3000;
+    let mut table = with(Table::random(rows, 2, 9), "few", text(rows, 40, &mut random));
+    table = with(table, "many", text(rows, 400, &mut random));
+    let label: Vec<f64> = (0..rows).map(|_| random.normal()).collect();
+    let kept = table.moments(&label, 0..rows).unwrap();
+    for max_levels in [1, 7, 40, 50, 300, 1000] {
+        table.common.max_levels = max_levels;
+        let (read, asked) =
+            (table.moments(&label, 0..rows).unwrap().finish(), kept.with_max_levels(max_levels).unwrap().finish());
+        assert_eq!((&read.design, &read.seen), (&asked.design, &asked.seen), "{max_levels}");
+        assert!(read.matrix == asked.matrix && read.products == asked.products, "{max_levels}");
+    }
+    // In buckets with others a value is lost.
+    table = with(table, "names", text(rows, 100_000, &mut random));
+    table.common.max_levels = 50;
+    let lost = table.moments(&label, 0..rows).unwrap();
+    assert!(lost.with_max_levels(10).is_none() && lost.with_max_levels(50).is_some());
+    table.common.levels = Levels::Hash;
+    assert!(table.moments(&label, 0..rows).unwrap().with_max_levels(10).is_none());
+}
+
 /// Moments tell apart what fits, and rows all; where both do they hold the same numbers, the others and NULL included.
 #[test]
 fn rows_and_moments_agree_on_the_others() {

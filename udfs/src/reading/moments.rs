@@ -89,6 +89,12 @@ struct Written {
     text: OnceLock<Vec<u8>>,
 }
 
+impl From<Plan> for Written {
+    fn from(plan: Plan) -> Self {
+        Self { plan: Arc::new(plan), text: OnceLock::new() }
+    }
+}
+
 impl Moments {
     pub fn new(plan: impl Into<Arc<Plan>>) -> Self {
         let plan = plan.into();

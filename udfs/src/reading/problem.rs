@@ -72,6 +72,12 @@ pub struct Parts {
 impl Problem {
     /// Puts the question to data that has been read, and checks what only the data can tell.
     pub fn new(data: Data, plan: &Plan, common: &Common, labels: Labels) -> Result<Self> {
+        Self::of(Arc::new(Table::new(data, plan)), plan, common, labels)
+    }
+
+    /// The same for a table that others have questions to as well.
+    pub fn of(table: Arc<Table>, plan: &Plan, common: &Common, labels: Labels) -> Result<Self> {
+        let data = &table.data;
         let (label, seen) = (data.label(), data.seen());
         let name = &plan.label;
         if seen.rows == 0 {
@@ -118,7 +124,6 @@ impl Problem {
         }
         let units = units(data.design(), plan, &common.groups);
         let label = label.clone();
-        let table = Arc::new(Table::new(data, plan));
         common.check_units(&table.features)?;
         let at = |name: &String| units.iter().position(|unit| unit.name == *name);
         let must_include: Vec<usize> = common.must_include.iter().filter_map(at).collect();

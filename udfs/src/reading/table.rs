@@ -98,7 +98,7 @@ pub struct Table {
 }
 
 impl Table {
-    pub(crate) fn new(data: Data, plan: &Plan) -> Self {
+    pub fn new(data: Data, plan: &Plan) -> Self {
         let features = plan.features.iter().map(|feature| feature.name.clone()).collect();
         let column_keys = column_keys(data.design(), plan);
         Self { features, data, column_keys, bins: Mutex::default() }

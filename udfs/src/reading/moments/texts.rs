@@ -5,8 +5,9 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use super::{Column, Moments};
+use super::{Column, Moments, Written};
 use crate::reading::block::{Block, NO_LEVEL};
 use crate::reading::levels::{BUCKETS_MAX, Distinct, bucket, fewer, hash_of};
 use crate::reading::plan::Plan;
@@ -29,6 +30,17 @@ pub(super) fn buckets_at_first(plan: &Plan) -> usize {
 }
 
 impl Moments {
+    /// The same as if no more than so many values of a text were to be told apart, so that another number needs no second reading. `None`: it
+    /// does, because values went into buckets together that would not have.
+    pub fn with_max_levels(&self, max_levels: usize) -> Option<Self> {
+        let plan = Plan { max_levels, ..self.plan().clone() };
+        let is_halved = self.buckets < buckets_at_first(self.plan());
+        let is_same = max_levels == self.plan().max_levels;
+        let kept_all = plan.levels == Levels::Top && !is_halved && buckets_at_first(&plan) == buckets_at_first(self.plan());
+        let has_texts = self.places.is_text.contains(&true);
+        (is_same || kept_all || !has_texts).then(|| Self { plan: Arc::new(Written::from(plan)), ..self.clone() })
+    }
+
     /// Makes columns for the values that texts have in the rows that count, and says which codes occur.
     pub(super) fn learn(&mut self, features: &[Block<'_>]) -> Vec<Vec<bool>> {
         let mut all = Vec::with_capacity(features.len());

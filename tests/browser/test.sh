@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Drives the page of `pursuit ui` in a real browser. Installs what it needs: headless Chromium from Debian, playwright-core from npm.
+# With `bench` it measures how long a change takes to be seen, with `pictures` it makes those of the documents.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+if ! command -v chromium > /dev/null || ! command -v npm > /dev/null; then
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core nodejs npm > /dev/null
+fi
+tools=target/browser
+npm install --silent --no-audit --no-fund --prefix "$tools" playwright-core@1.65.1 > /dev/null
+
+PURSUIT=${PURSUIT:-target/debug/pursuit}
+[ -n "${PURSUIT_BUILT:-}" ] || cargo build --quiet
+export PURSUIT NODE_PATH="$PWD/$tools/node_modules" CHROMIUM="$(command -v chromium)"
+node "tests/browser/${1:-page}.cjs" "${@:2}"
