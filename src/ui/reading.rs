@@ -189,6 +189,8 @@ impl Pass {
                 let mut asked = 0;
                 while let Some(batch) = stream.next().await {
                     pass.add(&batch?, &groups, &memory, &mut asked)?;
+                    // Batches that are there at once would keep the thread, and whoever wants to look would wait for the end.
+                    tokio::task::yield_now().await;
                 }
                 Ok(())
             });
