@@ -1,14 +1,17 @@
 """The league: which selector's columns predict best, on tables plain and spoiled.
 
-    benches/quality.sh DATA [--tables california,adult+random] [--selectors omp,xgboost_gain] [--seeds 2] [--answers FILE]
+    benches/quality.sh DATA [--tables california,adult+random] [--selectors omp,xgboost_gain] [--seeds 2] [--rows 10000] [--answers FILE] [--renew omp,boosting]
 
 A spoiled table has as many columns more as it had (Cherepanova et al., 2023): `random` numbers, `corrupted` copies, `products` of pairs; k is the number of
 columns that it had. Of a plain table k is about a third of the columns. Judges are a network and boosting of scikit-learn, on test rows; the score is the accuracy
 or R². A selector's loss in a cell (a table and a judge) is what it falls short of the best in that cell.
+
+What is in the file of answers already is not measured again, but for the selectors named by --renew. The same set of columns is judged once.
 """
 
 import argparse
 import json
+import os
 import pathlib
 import subprocess
 import tempfile
@@ -34,8 +37,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 warnings.filterwarnings("ignore")
-SHELL = pathlib.Path(__file__).parent.parent / "target/release/pursuit"
+SHELL = pathlib.Path(os.environ.get("PURSUIT", pathlib.Path(__file__).parent.parent / "target/release/pursuit"))
 LEVELS = 50
+# Of the rivals. Two that wait for each other on a busy machine take longer than one.
+THREADS = int(os.environ.get("THREADS", "2"))
 # Name, file, label, k, columns left out, rows used at most.
 TABLES = [
     ("california", "california_housing", 3, [], None),
@@ -54,8 +59,8 @@ SPOILED = ["california", "wine", "digits", "adult"]
 SPOILS = ["random", "corrupted", "products"]
 
 
-def cells(data, wanted):
-    """Name, rows to select and learn from, rows to judge by, k."""
+def cells(data, wanted, rows):
+    """Name, rows to select and learn from (at most so many), rows to judge by, k."""
     for name, file, k, dropped, most in TABLES:
         for spoil in [None] + (SPOILS if name in SPOILED else []):
             full = name if spoil is None else f"{name}+{spoil}"
@@ -68,6 +73,8 @@ def cells(data, wanted):
                 frame = frame[:most].reset_index(drop=True)
                 cut = int(0.7 * len(frame))
                 train, test = frame[:cut].copy(), frame[cut:].copy()
+            if rows and len(train) > rows:
+                train = train.sample(rows, random_state=7)
             if spoil:
                 k = train.shape[1] - 1
                 train, test = spoiled(train, test, spoil)
@@ -178,12 +185,12 @@ def rfe(codes, x, y, is_class, k):
 
 def forest(codes, x, y, is_class, k):
     model = RandomForestClassifier if is_class else RandomForestRegressor
-    return model(100, n_jobs=2, random_state=0).fit(x, y).feature_importances_
+    return model(100, n_jobs=THREADS, random_state=0).fit(x, y).feature_importances_
 
 
 def xgboost_gain(codes, x, y, is_class, k):
     model = xgboost.XGBClassifier if is_class else xgboost.XGBRegressor
-    return model(n_estimators=100, n_jobs=2, random_state=0, importance_type="gain").fit(x, y).feature_importances_
+    return model(n_estimators=100, n_jobs=THREADS, random_state=0, importance_type="gain").fit(x, y).feature_importances_
 
 
 def mrmr(train, k, is_class):
@@ -223,7 +230,8 @@ TOO_SLOW = {"ngp": 20_000}
 def judges(train, test, chosen, is_class, seeds):
     """The scores of both judges, one for each seed."""
     codes = Codes(train)
-    chosen = [name for name in chosen if name != "label"]
+    # In the table's order: a set has one verdict.
+    chosen = [name for name in codes.names if name in chosen]
     if not chosen:
         return {"mlp": [np.nan], "boosting": [np.nan]}
     y = train["label"].to_numpy()
@@ -246,7 +254,7 @@ def judges(train, test, chosen, is_class, seeds):
         # Numbers as labels are scaled; R² does not mind.
         middle, spread = (0, 1) if is_class else (y.mean(), y.std())
         network = (MLPClassifier if is_class else MLPRegressor)(
-            (100,), batch_size=min(256, max(16, len(y) // 8)), max_iter=40 if len(y) > 5000 else 300, random_state=seed
+            hidden_layer_sizes=(100,), batch_size=min(256, max(16, len(y) // 8)), max_iter=40 if len(y) > 5000 else 300, random_state=seed
         ).fit(x, y if is_class else (y - middle) / spread)
         goal = test["label"] if is_class else (test["label"] - middle) / spread
         scores["mlp"].append(network.score(others, goal))
@@ -259,35 +267,64 @@ def main():
     parser.add_argument("--tables", default="")
     parser.add_argument("--selectors", default="")
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--rows", type=int, help="rows to select and learn from, at most; all rows held out judge")
     parser.add_argument("--answers", type=pathlib.Path, help="a file of JSON lines that keeps what was measured")
+    parser.add_argument("--renew", default="", help="selectors that are measured again although the file has them")
     given = parser.parse_args()
     wanted = set(filter(None, given.tables.split(",")))
     selectors = OURS | RIVALS
     names = [name for name in selectors if not given.selectors or name in given.selectors.split(",")]
+    kept = Answers(given, given.renew.split(","))
     answers = []
-    for table, train, test, k in cells(given.data, wanted):
+    for table, train, test, k in cells(given.data, wanted, given.rows):
         is_class = train["label"].nunique() <= 32
         for name in names:
             if len(train) > TOO_SLOW.get(name, len(train)):
                 continue
-            start = time.perf_counter()
-            try:
-                chosen = selectors[name](train, k, is_class)
-            except RuntimeError as error:
-                print(f"{table:<22}{name:<22}{error}", flush=True)
-                continue
-            seconds = time.perf_counter() - start
-            scores = judges(train, test, chosen, is_class, given.seeds)
-            answer = {"table": table, "selector": name, "seconds": seconds, "chosen": chosen} | {
-                judge: {"score": float(np.mean(of)), "noise": float(np.std(of))} for judge, of in scores.items()
-            }
+            answer = kept.answer(table, name)
+            if answer is None:
+                start = time.perf_counter()
+                try:
+                    chosen = selectors[name](train, k, is_class)
+                except RuntimeError as error:
+                    print(f"{table:<22}{name:<22}{error}", flush=True)
+                    continue
+                answer = {"table": table, "selector": name, "k": k, "asked": kept.asked, "seconds": time.perf_counter() - start, "chosen": chosen}
+                answer |= kept.verdict(table, chosen) or {
+                    judge: {"score": float(np.mean(of)), "noise": float(np.std(of))}
+                    for judge, of in judges(train, test, chosen, is_class, given.seeds).items()
+                }
+                kept.keep(answer)
             answers.append(answer)
-            if given.answers:
-                with given.answers.open("a") as file:
-                    file.write(json.dumps(answer) + "\n")
+            chosen = answer["chosen"]
             shown = ", ".join(chosen[:6]) + (" …" if len(chosen) > 6 else "")
-            print(f"{table:<22}{name:<22}{answer['mlp']['score']:8.3f}{answer['boosting']['score']:8.3f}{seconds:8.1f} s  {shown}", flush=True)
+            print(f"{table:<22}{name:<22}{answer['mlp']['score']:8.3f}{answer['boosting']['score']:8.3f}{answer['seconds']:8.1f} s  {shown}", flush=True)
     league(answers)
+
+
+class Answers:
+    """What was measured before, in a file of JSON lines. Of several answers to one question the last counts."""
+
+    def __init__(self, given, renewed):
+        self.path, self.asked = given.answers, [given.seeds, given.rows]
+        lines = self.path.read_text().splitlines() if self.path and self.path.exists() else []
+        self.known = [answer for answer in map(json.loads, lines) if answer["asked"] == self.asked]
+        self.old = {(answer["table"], answer["selector"]): answer for answer in self.known if answer["selector"] not in renewed}
+
+    def answer(self, table, selector):
+        return self.old.get((table, selector))
+
+    def verdict(self, table, chosen):
+        """Judges see a set, not an order."""
+        for other in self.known:
+            if other["table"] == table and set(other["chosen"]) == set(chosen):
+                return {judge: other[judge] for judge in ("mlp", "boosting")}
+
+    def keep(self, answer):
+        self.known.append(answer)
+        if self.path:
+            with self.path.open("a") as file:
+                file.write(json.dumps(answer) + "\n")
 
 
 def league(answers):

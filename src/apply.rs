@@ -5,22 +5,22 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::datasource::provider_as_source;
 use datafusion::error::Result;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType, ident};
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, ident};
 use pursuit_udfs::options::{parse_checked, show};
-use pursuit_udfs::{Apply, Error, KEY, ModelTable, Output, Settings, Spec, Value, Work, did_you_mean, name_list, shown};
+use pursuit_udfs::{Apply, Error, KEY, ModelTable, Output, Settings, Spec, Value, Work, did_you_mean, name_list_near, shown};
 
 use crate::answer;
-use crate::apply_exec::{ApplyExec, Applying};
+use crate::apply_exec::Applying;
 use crate::call::{Call, Input};
 use crate::classes::predicted_type;
+use crate::defaults::Defaults;
 use crate::error::named;
 use crate::function::usage;
+use crate::operator_table::OperatorTable;
 use crate::predicted;
 use crate::progress::Progress;
 use crate::question::check_option;
@@ -55,7 +55,8 @@ pub(crate) fn provider(
         Some(table) => table,
         None if !model.fits => return Err(error(Error::call(format!("missing `{}`; {}", model.option, usage(spec))))),
         None => {
-            let settings = without_keys(&first, &key, settings).map_err(error)?;
+            let mut settings = without_keys(&first, &key, settings).map_err(error)?;
+            Defaults::fill(session.config_options(), spec, &mut settings);
             let input = Input { schema: first.schema(), table: name.as_deref() };
             let call = Call::new(Arc::clone(spec), &input, label, settings).map_err(error)?;
             let call = call.with_relations(None, features).map_err(error)?;
@@ -92,7 +93,8 @@ pub(crate) fn provider(
     }
     let (schema, model) = (Arc::new(Schema::new(fields)), model.option);
     let applying = Applying { name: spec.name, model, apply, keys, label: label_at, label_type, schema };
-    Ok(Arc::new(ApplyTable { applying, table, rows }))
+    let schema = Arc::clone(&applying.schema);
+    Ok(Arc::new(OperatorTable::new(applying, &schema, vec![table, rows])))
 }
 
 /// The names given as `key`, taken out of the settings.
@@ -159,7 +161,7 @@ fn find_keys(rows: &LogicalPlan, key: &[String], apply: &dyn Apply) -> pursuit_u
     let find = |key: &String| {
         names.iter().position(|name| name == key).ok_or_else(|| {
             let hint = did_you_mean(key, &names);
-            Error::call(format!("`key` names `{key}`, which is not a column{hint} columns are {}", name_list(&names)))
+            Error::call(format!("`key` names `{key}`, which is not a column{hint} columns are {}", name_list_near(key, &names)))
         })
     };
     if apply.needs_key() && key.is_empty() {
@@ -180,41 +182,4 @@ fn fields(rows: &LogicalPlan, keys: &[usize], label: &DataType, apply: &dyn Appl
         Arc::new(Field::new(name, data_type, true))
     };
     keys.chain(apply.outputs().into_iter().map(output)).collect()
-}
-
-#[derive(Debug)]
-struct ApplyTable {
-    applying: Applying,
-    table: LogicalPlan,
-    rows: LogicalPlan,
-}
-
-#[async_trait]
-impl TableProvider for ApplyTable {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.applying.schema)
-    }
-
-    fn table_type(&self) -> TableType {
-        TableType::Temporary
-    }
-
-    async fn scan(
-        &self,
-        state: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
-        _limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let table = state.create_physical_plan(&self.table).await?;
-        let rows = state.create_physical_plan(&self.rows).await?;
-        // What nobody asks for is not made.
-        let mut applying = self.applying.clone();
-        if let Some(columns) = projection {
-            applying.schema = Arc::new(applying.schema.project(columns)?);
-            let name = |at: &usize| self.rows.schema().field(*at).name();
-            applying.keys.retain(|at| applying.schema.column_with_name(name(at)).is_some());
-        }
-        Ok(Arc::new(ApplyExec::new(applying, vec![table, rows])))
-    }
 }

@@ -20,12 +20,9 @@ use pursuit_udfs::Apply;
 
 use crate::applier::{Applier, ModelRows};
 use crate::exec::narrow;
-use crate::operator::{Execution, Once, Operator, OperatorExec};
+use crate::operator::{Execution, Once, Operator};
 
-/// The operator: its inputs are the model's table and the rows.
-pub(crate) type ApplyExec = OperatorExec<Applying>;
-
-/// What an operator that applies a model must know beside its inputs.
+/// What an operator that applies a model must know beside its inputs, which are the model's table and the rows.
 #[derive(Clone)]
 pub(crate) struct Applying {
     pub name: &'static str,
@@ -78,6 +75,12 @@ impl Operator for Applying {
     // A row is decided by itself, wherever it is; and the rows of a model say what they are.
     fn distribution(&self, inputs: &[Arc<dyn ExecutionPlan>]) -> Vec<Distribution> {
         vec![Distribution::UnspecifiedDistribution; inputs.len()]
+    }
+
+    // What nobody asks for is not made. Columns of the rows come first, in the order of `keys`.
+    fn narrowed(&self, columns: &[usize]) -> Result<Option<Self>> {
+        let keys = columns.iter().filter_map(|at| self.keys.get(*at).copied()).collect();
+        Ok(Some(Self { keys, schema: Arc::new(self.schema.project(columns)?), ..self.clone() }))
     }
 
     fn explain(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -8,14 +8,14 @@ use datafusion::common::DFSchema;
 use datafusion::logical_expr::LogicalPlan;
 use pursuit_udfs::options::Bytes;
 use pursuit_udfs::{
-    Common, Count, Error, Feature, LabelKind, LeftOut, Parting, Plan, Reading, Reads, Result, Settings, Spec, Task, did_you_mean,
-    name_list, shown,
+    Common, Count, Draw, Error, Feature, LabelKind, LeftOut, Parting, Plan, Reading, Reads, Result, Settings, Spec, Task,
+    did_you_mean, name_list_near, shown,
 };
 
 use crate::columns::{ColumnKind, kind};
 use crate::engine::Registry;
 use crate::gram::label_kind;
-use crate::question::Question;
+use crate::question::{Question, forget_costs};
 
 /// A checked call: the question, and which columns of the input it is about.
 #[derive(Debug, Clone)]
@@ -31,6 +31,8 @@ pub(crate) struct Call {
     pub reads: Reads,
     /// The parts in which moments are gathered here, and not by plan nodes.
     pub parting: Option<Parting>,
+    /// Which rows are drawn, if not all are learnt from.
+    pub draw: Option<Draw>,
     /// A second table, to judge by.
     pub held_out: Option<HeldOut>,
     /// A relation whose column `feature` tells which features count. It is read when the call is executed.
@@ -61,7 +63,7 @@ impl Call {
         registry: Option<&Registry>,
         input: &Input<'_>,
         label: &str,
-        settings: Settings,
+        mut settings: Settings,
     ) -> Result<Self> {
         let mut question = Question::of(Arc::clone(&spec), registry, &settings)?;
         let common = &question.common;
@@ -97,6 +99,15 @@ impl Call {
         let (candidates, left_out) = candidates(input, &reserved, &question)?;
         let names: Vec<String> = candidates.iter().map(|at| input.name(*at).to_string()).collect();
         question.group(&names)?;
+        let is_group = |name: &str| question.common.groups.contains_key(name);
+        let others: BTreeSet<String> = input
+            .names()
+            .into_iter()
+            .filter(|name| !names.iter().any(|other| other == name) && !is_group(name))
+            .map(str::to_string)
+            .collect();
+        forget_costs(&mut settings, |name| others.contains(name));
+        question.forget_costs(|name| others.contains(name));
         let common = &question.common;
         check_units(names, &question)?;
 
@@ -120,14 +131,30 @@ impl Call {
             (_, Reading::Auto) => Reads::Moments,
         };
         let columns: Vec<usize> = [label_at].into_iter().chain(weights).chain(candidates).collect();
-        let parting = if reads == Reads::Moments { question.parting(columns.len())? } else { None };
-        Ok(Self { question, settings, plan, partitions, columns, reads, parting, held_out: None, features: None })
+        let seed = common.seed as u64;
+        let draw = common.sample_rows.map(|rows| Draw::new(rows, seed));
+        let parting = match (reads, draw) {
+            // Rows are drawn where they are read, and moments made of those.
+            (Reads::Moments, Some(_)) => question.parting(columns.len())?.or(Some(Parting::for_folds(1, columns.len(), seed))),
+            (Reads::Moments, None) => question.parting(columns.len())?,
+            _ => None,
+        };
+        Ok(Self { question, settings, plan, partitions, columns, reads, parting, draw, held_out: None, features: None })
     }
 
     /// Adds the options that are relations.
     pub(crate) fn with_relations(mut self, held_out: Option<LogicalPlan>, features: Option<LogicalPlan>) -> Result<Self> {
         if let Some(held_out) = held_out {
             self.held_out = Some(self.check_held_out(held_out)?);
+            // Rows that judge are measured against rows.
+            if self.reads == Reads::Moments {
+                if self.question.common.reads == Reading::Moments {
+                    let (option, _) = self.question.spec.table.unwrap_or_default();
+                    let fix = format!("`reads` must be 'rows' or 'auto' where `{option}` is a table, got 'moments'");
+                    return Err(Error::call(fix));
+                }
+                (self.reads, self.parting) = (Reads::Rows, None);
+            }
         }
         if let Some(features) = features {
             if features.schema().index_of_column_by_name(None, "feature").is_none() {
@@ -201,6 +228,8 @@ impl Call {
         let features = &call.plan.features;
         let is_there = |member: &String| features.iter().any(|feature| feature.name == *member);
         call.question.common.groups.retain(|_, members| members.iter().all(is_there));
+        let groups = call.question.common.groups.clone();
+        call.question.forget_costs(|name| !features.iter().any(|feature| feature.name == name) && !groups.contains_key(name));
         call.columns = kept.iter().map(|at| self.columns[*at]).collect();
         Ok((call, kept))
     }
@@ -234,7 +263,7 @@ impl Input<'_> {
         let hint = did_you_mean(name, &names);
         let place = self.table.map_or("the subquery".to_string(), |table| format!("`{}`", shown(table)));
         let of = option.map_or(String::new(), |option| format!(" for `{option}`"));
-        Err(Error::call(format!("no column `{}`{of} in {place}{hint} columns are {}", shown(name), name_list(&names))))
+        Err(Error::call(format!("no column `{}`{of} in {place}{hint} columns are {}", shown(name), name_list_near(name, &names))))
     }
 
     pub(crate) fn has_unique_names(&self) -> Result<()> {
@@ -302,7 +331,7 @@ pub(crate) fn candidates(
                 return Err(Error::call(format!(
                     "`{option}` matches no column: `{}`{hint} columns are {}",
                     shown(pattern),
-                    name_list(&names)
+                    name_list_near(pattern, &names)
                 )));
             }
         }

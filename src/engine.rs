@@ -9,7 +9,8 @@ use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 use datafusion::prelude::SessionContext;
 use pursuit_udfs::{Declared, Error, Spec, did_you_mean, reports, selectors, shown};
 
-use crate::catalog::{SelectorOptionsFunction, SelectorsFunction};
+use crate::catalog::{FunctionsFunction, ManualFunction, SelectorOptionsFunction, SelectorsFunction};
+use crate::defaults::Defaults;
 use crate::error::named;
 use crate::function::SelectFunction;
 use crate::gram::{GramFunction, GramMerge, GramSummary};
@@ -18,6 +19,7 @@ use crate::progress::Progress;
 use crate::sample_problem::SampleProblemFunction;
 use crate::samples;
 use crate::select_from::SelectFrom;
+use crate::which::WhichFunction;
 
 /// The selectors, ready to be registered with a session.
 #[derive(Debug)]
@@ -50,6 +52,11 @@ impl Engine {
         self
     }
 
+    /// Every function that the engine registers, as the manual sees it.
+    pub fn specs(&self) -> &[Arc<Spec>] {
+        &self.specs
+    }
+
     /// What the engine's selections are doing, for a progress line.
     pub fn progress(&self) -> Arc<Progress> {
         Arc::clone(&self.progress)
@@ -68,6 +75,7 @@ impl Engine {
 
     /// Makes every selector and report a table function of the session, and registers what they need.
     pub fn register(&self, ctx: &SessionContext) -> Result<()> {
+        Defaults::register(ctx.state_ref().write().config_mut().options_mut());
         let functions = self.functions();
         for function in functions.scalar {
             ctx.register_udf(function.as_ref().clone());
@@ -103,6 +111,7 @@ impl Engine {
                 "sample tables need a catalog, which a session has only once it is built; leave with_samples() out"
             );
         }
+        Defaults::register(builder.config().get_or_insert_default().options_mut());
         let functions = self.functions();
         builder.scalar_functions().get_or_insert_default().extend(functions.scalar);
         builder.aggregate_functions().get_or_insert_default().extend(functions.aggregate);
@@ -116,9 +125,12 @@ impl Engine {
     fn functions(&self) -> Functions {
         let registry = self.registry();
         let mut table: Vec<(&str, Arc<dyn TableFunctionImpl>)> = vec![
+            ("functions", Arc::new(FunctionsFunction::new(Arc::clone(&registry)))),
+            ("manual", Arc::new(ManualFunction::new(Arc::clone(&registry)))),
             ("selectors", Arc::new(SelectorsFunction::new(Arc::clone(&registry)))),
             ("selector_options", Arc::new(SelectorOptionsFunction::new(Arc::clone(&registry)))),
             ("sample_problem", Arc::new(SampleProblemFunction)),
+            ("which_selector", Arc::new(WhichFunction)),
         ];
         for spec in &self.specs {
             let function = Arc::new(SelectFunction::new(Arc::clone(spec), Arc::clone(&registry), self.progress()));
@@ -160,8 +172,18 @@ impl Registry {
         self.specs.iter().find(|spec| spec.is_selector()).map_or("name", |spec| spec.name)
     }
 
+    /// Who makes models that other functions apply.
+    pub(crate) fn makes_models(&self, spec: &Spec) -> bool {
+        self.specs.iter().any(|other| other.model.is_some_and(|model| model.made_by == spec.name))
+    }
+
     pub(crate) fn unknown(&self, function: &str, name: &str) -> DataFusionError {
         named(function, self.no_selector(name))
+    }
+
+    pub(crate) fn no_function(&self, name: &str) -> Error {
+        let names: Vec<&str> = self.specs.iter().map(|spec| spec.name).collect();
+        Error::call(format!("no function named `{}`{} functions() lists them", shown(name), did_you_mean(name, &names)))
     }
 
     pub(crate) fn no_selector(&self, name: &str) -> Error {

@@ -138,6 +138,9 @@ impl Operator for Select {
                 if let Some(parting) = self.call.parting {
                     write!(f, ", parts={}", parting.parts)?;
                 }
+                if let Some(draw) = self.call.draw {
+                    write!(f, ", sample_rows={}", draw.rows)?;
+                }
                 match (self.enough(), self.limit) {
                     (Some(steps), _) => write!(f, ", limit={steps}"),
                     (None, Some(rows)) => write!(f, ", fetch={rows}"),
@@ -238,7 +241,7 @@ impl Selection {
         timer.done();
 
         for Answered { columns, seen } in &answers {
-            count("rows_read").add((seen.rows + seen.rows_dropped()) as usize);
+            count("rows_read").add((seen.rows.max(seen.sampled_from) + seen.rows_dropped()) as usize);
             count("rows_dropped").add(seen.rows_dropped() as usize);
             count("values_filled").add(self.call.plan.values_filled(seen) as usize);
             count("values_out_of_range").add(seen.out_of_range as usize);
@@ -302,7 +305,8 @@ impl Selection {
     /// The same operator on the second table, if there is one.
     fn second(&self) -> Option<Self> {
         let held_out = self.call.held_out.as_ref()?;
-        let call = Call { columns: held_out.columns.clone(), partitions: Vec::new(), ..self.call.as_ref().clone() };
+        // Who judges is read as a whole.
+        let call = Call { columns: held_out.columns.clone(), partitions: Vec::new(), draw: None, ..self.call.as_ref().clone() };
         Some(Self { call: Arc::new(call), inputs: vec![Arc::clone(&self.inputs[1])], ..self.clone() })
     }
 
@@ -323,7 +327,7 @@ impl Selection {
                 (self.clone(), Arc::clone(memory), Arc::clone(active), converter.clone());
             reads.spawn(async move {
                 let (mut groups, mut asked): (Groups, usize) = (BTreeMap::new(), 0);
-                let keeps_rows = selection.call.parting.is_none();
+                let keeps_rows = selection.call.parting.is_none() && selection.call.draw.is_none();
                 while let Some(batch) = stream.next().await {
                     let batch = batch?;
                     if keeps_rows {
@@ -428,6 +432,9 @@ fn answer_groups(
     let answer = |builder: Gathered, _lease: Lease| {
         let read = builder.finish(held_out.as_ref())?;
         let seen = read.data.seen().clone();
+        if seen.not_drawn > 0 {
+            run.remark(&format!("by {} of {} rows: sample_rows", seen.sampled_from - seen.not_drawn, seen.sampled_from));
+        }
         Ok(Answered { columns: question.columns(read, plan, run)?, seen })
     };
     let finish_bytes = |builder: &Gathered| {

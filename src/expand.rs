@@ -18,7 +18,7 @@ use crate::progress::Progress;
 use crate::select_from::{SETTLED, SelectFrom};
 
 /// Names of our own inside the plan, which no column of a user has.
-const GRAM: &str = "gram()";
+pub(crate) const GRAM: &str = "gram()";
 const RANKING: &str = "select_from()";
 
 /// A LIMIT on the answer is not used here: DataFusion hands one to a table's scan or to an operator, and these are nodes of its own, through

@@ -1,6 +1,7 @@
 //! The positional door: `omp('table', 'label', 10, '{"exclude": ["id"]}')`, as any DataFusion host can call it.
 //! The named door (planner.rs) ends here too, so that both build the same call.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::arrow::array::Array;
@@ -14,9 +15,11 @@ use datafusion::scalar::ScalarValue;
 use futures::FutureExt;
 use pursuit_udfs::{Asks, Error, ModelTable, Reads, Settings, Spec, Value, Work, did_you_mean, name_list, parse_options, shown};
 
+use crate::ReadsFiles;
 use crate::apply;
 use crate::call::{Call, Input};
 use crate::chosen;
+use crate::defaults::Defaults;
 use crate::engine::Registry;
 use crate::error::named;
 use crate::expand::expand;
@@ -101,6 +104,7 @@ impl TableFunctionImpl for SelectFunction {
         match (self.spec.build)(&Settings::new()) {
             Ok(Work::OnModel(_)) => return on_model::provider(&self.spec, plan, &settings),
             Ok(Work::Summarize(_)) => {
+                Defaults::fill(args.session().config_options(), &self.spec, &mut settings);
                 if let Some(parameter) = first_parameter([&plan].into_iter())? {
                     return Err(
                         self.error(format!("`{parameter}` cannot be used where rows are gathered; write the value itself"))
@@ -118,7 +122,7 @@ impl TableFunctionImpl for SelectFunction {
         if self.spec.asks == Asks::Choice {
             return self.choose(plan, table, &label, settings, features, args.session());
         }
-        self.selection(&self.spec, plan, table.as_deref(), &label, settings, held_out, features)
+        self.selection(&self.spec, plan, table.as_deref(), &label, settings, held_out, features, args.session())
     }
 }
 
@@ -131,10 +135,12 @@ impl SelectFunction {
         plan: LogicalPlan,
         table: Option<&str>,
         label: &str,
-        settings: Settings,
+        mut settings: Settings,
         held_out: Option<LogicalPlan>,
         features: Option<LogicalPlan>,
+        session: &dyn Session,
     ) -> Result<Arc<dyn TableProvider>> {
+        Defaults::fill(session.config_options(), spec, &mut settings);
         let ours = |error| named(self.spec.name, error);
         let input = Input { schema: plan.schema(), table };
         let call = Call::of(Arc::clone(spec), Some(&self.registry), &input, label, settings).map_err(ours)?;
@@ -181,7 +187,7 @@ impl SelectFunction {
         let ranking = match features {
             Some(features) if !given.contains_key("selector") && settings.is_empty() => features,
             features => {
-                let selected = self.selection(&spec, plan.clone(), table.as_deref(), label, settings, None, features)?;
+                let selected = self.selection(&spec, plan.clone(), table.as_deref(), label, settings, None, features, session)?;
                 LogicalPlanBuilder::scan(spec.name, provider_as_source(selected), None)?.build()?
             }
         };
@@ -316,18 +322,56 @@ impl SelectFunction {
         let defaults = &session.config_options().catalog;
         let mut names = Vec::new();
         if let Some(catalog) = session.catalog_list().catalog(&defaults.default_catalog) {
-            for schema in catalog.schema_names().iter().filter(|schema| *schema != "information_schema") {
+            let is_shown = |schema: &&String| !["information_schema", "pg_catalog"].contains(&schema.as_str());
+            for schema in catalog.schema_names().iter().filter(is_shown) {
                 let prefix = if *schema == defaults.default_schema { String::new() } else { format!("{schema}.") };
                 let tables = catalog.schema(schema).map(|schema| schema.table_names()).unwrap_or_default();
                 names.extend(tables.iter().map(|table| format!("{prefix}{table}")));
             }
         }
         names.sort();
-        let hint = did_you_mean(name, &names);
+        if session.config().get_extension::<ReadsFiles>().is_some()
+            && let Some(why) = no_such_file(name)
+        {
+            return self.error(why);
+        }
+        // The name alone, without the schema that it is in.
+        let in_schema = names.iter().find(|known| known.rsplit('.').next().is_some_and(|last| last.eq_ignore_ascii_case(name)));
+        let hint = in_schema.map_or_else(|| did_you_mean(name, &names), |known| format!("; did you mean `{}`?", shown(known)));
         let list =
             if names.is_empty() { " there are no tables yet".to_string() } else { format!(" tables are {}", name_list(&names)) };
         self.error(format!("no table or view named `{}`{hint}{list}", shown(name)))
     }
+}
+
+/// What is wrong with a name that is meant to be a file, which shows in its ending or its folder.
+fn no_such_file(name: &str) -> Option<String> {
+    const ENDINGS: [&str; 6] = ["parquet", "csv", "json", "ndjson", "avro", "arrow"];
+    let path = Path::new(name);
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("").to_lowercase();
+    let is_known = ENDINGS.contains(&ending.as_str());
+    if !is_known && !name.contains('/') {
+        return None;
+    }
+    if name.contains("://") {
+        return Some(format!("cannot find `{}`; is the address right?", shown(name)));
+    }
+    if path.exists() {
+        return Some(match is_known {
+            true => format!("cannot read `{}` as a table; is it what its ending says?", shown(name)),
+            false => format!("cannot read `{}` as a table; files end in {}", shown(name), ENDINGS.join(", ")),
+        });
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let beside: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().to_string()).collect();
+    let file = path.file_name().map(|file| file.to_string_lossy().to_string()).unwrap_or_default();
+    let hint = match did_you_mean(&file, &beside).as_str() {
+        ";" if !folder.exists() => format!("; there is no folder `{}`", shown(&folder.to_string_lossy())),
+        ";" => String::new(),
+        hint => hint.to_string(),
+    };
+    Some(format!("no file named `{}`{hint}", shown(name)))
 }
 
 /// First as SQL reads the name, then as it stands: a path to a file has dots of its own.

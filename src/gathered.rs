@@ -1,6 +1,6 @@
 //! What is kept of a table while it is read: its rows, or their second moments in parts.
 
-use pursuit_udfs::{Block, Data, Numbers, PartedMoments, Parts, Result, Rows, RowsBuilder};
+use pursuit_udfs::{Block, Data, Numbers, PartedMoments, Parting, Parts, Plan, Result, Rows, RowsBuilder, Sampled};
 
 use crate::call::Call;
 
@@ -10,6 +10,15 @@ use crate::call::Call;
 pub(crate) enum Gathered {
     Rows(RowsBuilder),
     Moments(Box<PartedMoments>),
+    Sample(Box<Sample>),
+}
+
+/// Rows that are drawn, and the parts of the moments that are made of them, if that is what is wanted.
+#[derive(Debug, Clone)]
+pub(crate) struct Sample {
+    drawn: Sampled,
+    plan: Plan,
+    parting: Option<Parting>,
 }
 
 /// A table that has been read.
@@ -30,9 +39,13 @@ impl Read {
 
 impl Gathered {
     pub(crate) fn new(call: &Call) -> Self {
-        match call.parting {
-            Some(parting) => Gathered::Moments(Box::new(PartedMoments::new(call.plan.clone(), parting))),
-            None => Gathered::Rows(RowsBuilder::new(call.plan.clone())),
+        let (plan, parting) = (call.plan.clone(), call.parting);
+        if let Some(draw) = call.draw {
+            return Gathered::Sample(Box::new(Sample { drawn: Sampled::new(plan.clone(), draw), plan, parting }));
+        }
+        match parting {
+            Some(parting) => Gathered::Moments(Box::new(PartedMoments::new(plan, parting))),
+            None => Gathered::Rows(RowsBuilder::new(plan)),
         }
     }
 
@@ -40,7 +53,7 @@ impl Gathered {
     pub(crate) fn name_bytes(&self) -> usize {
         match self {
             Gathered::Rows(builder) => builder.name_bytes(),
-            Gathered::Moments(_) => 0,
+            Gathered::Moments(_) | Gathered::Sample(_) => 0,
         }
     }
 
@@ -54,6 +67,7 @@ impl Gathered {
         match self {
             Gathered::Rows(builder) => builder.push(rows, label, weights, features),
             Gathered::Moments(moments) => moments.update(rows, label, weights, features),
+            Gathered::Sample(sample) => sample.drawn.push(rows, label, weights, features),
         }
     }
 
@@ -61,6 +75,7 @@ impl Gathered {
         match (self, other) {
             (Gathered::Rows(mine), Gathered::Rows(theirs)) => mine.append(theirs),
             (Gathered::Moments(mine), Gathered::Moments(theirs)) => mine.merge(*theirs)?,
+            (Gathered::Sample(mine), Gathered::Sample(theirs)) => mine.drawn.merge(theirs.drawn)?,
             _ => unreachable!("a call reads in one way"),
         }
         Ok(())
@@ -71,6 +86,7 @@ impl Gathered {
         match self {
             Gathered::Rows(builder) => builder.bytes(),
             Gathered::Moments(moments) => moments.bytes(),
+            Gathered::Sample(sample) => sample.drawn.bytes(),
         }
     }
 
@@ -79,20 +95,39 @@ impl Gathered {
         match self {
             Gathered::Rows(builder) => builder.finish_bytes(),
             Gathered::Moments(moments) => moments.bytes() / 2,
+            Gathered::Sample(sample) => sample.drawn.finish_bytes(),
         }
     }
 
     pub(crate) fn finish(self, held_out: Option<&Gathered>) -> Result<Read> {
-        match (self, held_out) {
-            (Gathered::Rows(builder), Some(Gathered::Rows(held_out))) => {
-                let (rows, held_out) = builder.finish_with(held_out.clone())?;
-                Ok(Read { held_out: Some(held_out), ..Read::of(Data::Rows(rows)) })
-            }
-            (Gathered::Rows(builder), _) => Ok(Read::of(Data::Rows(builder.finish()?))),
-            (Gathered::Moments(moments), _) => {
-                let (whole, parts) = moments.finish()?;
-                Ok(Read { parts: Some(Parts { whole: whole.clone(), parts }), ..Read::of(Data::Gram(whole.finish())) })
+        match self {
+            Gathered::Rows(builder) => of_rows(builder, held_out),
+            Gathered::Moments(moments) => of_moments(*moments),
+            Gathered::Sample(sample) => {
+                let Sample { drawn, plan, parting } = *sample;
+                let (builder, seen) = drawn.into_builder()?;
+                let mut read = match parting {
+                    None => of_rows(builder, held_out)?,
+                    Some(parting) => {
+                        let mut moments = PartedMoments::new(plan, parting);
+                        builder.hand_over(|rows, label, weights, features| moments.update(rows, label, weights, features))?;
+                        of_moments(moments)?
+                    }
+                };
+                read.data.add_unread(&seen);
+                Ok(read)
             }
         }
     }
+}
+
+fn of_rows(builder: RowsBuilder, held_out: Option<&Gathered>) -> Result<Read> {
+    let Some(Gathered::Rows(held_out)) = held_out else { return Ok(Read::of(Data::Rows(builder.finish()?))) };
+    let (rows, held_out) = builder.finish_with(held_out.clone())?;
+    Ok(Read { held_out: Some(held_out), ..Read::of(Data::Rows(rows)) })
+}
+
+fn of_moments(moments: PartedMoments) -> Result<Read> {
+    let (whole, parts) = moments.finish()?;
+    Ok(Read { parts: Some(Parts { whole: whole.clone(), parts }), ..Read::of(Data::Gram(whole.finish())) })
 }

@@ -30,6 +30,7 @@ mod chosen;
 mod classes;
 mod columns;
 mod dataframe;
+mod defaults;
 mod engine;
 mod error;
 mod exec;
@@ -38,14 +39,20 @@ mod function;
 mod gathered;
 mod gram;
 mod gram_groups;
+mod in_order;
 mod lanes;
+mod manual;
+#[cfg(feature = "shell")]
+mod measured;
 mod memory;
 mod on_model;
 mod operator;
+mod operator_table;
 mod option_table;
 mod panics;
 mod pass;
 mod planner;
+pub mod plot;
 mod predicted;
 mod progress;
 mod question;
@@ -60,10 +67,15 @@ mod table;
 #[cfg(feature = "shell")]
 pub mod ui;
 mod wait;
+mod which;
 
 pub use dataframe::SelectFeatures;
 pub use engine::Engine;
 pub use progress::Progress;
+
+/// Marks a session in which a path is a table, by `SessionConfig::with_extension`: what is wrong with a path is then said by what is on the disk. Without it nobody learns from a mistake which files there are.
+#[derive(Debug)]
+pub struct ReadsFiles;
 
 /// Makes every selector and report that ships with Pursuit a table function of the session.
 pub fn register(ctx: &datafusion::prelude::SessionContext) -> datafusion::error::Result<()> {

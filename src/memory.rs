@@ -52,6 +52,9 @@ impl Memory {
         self.peak.set_max(self.reservation.size());
         granted.map_err(|why| {
             let question = &self.call.question;
+            if let Some(draw) = self.call.draw {
+                return Error::limit(format!("{} sampled rows do not fit into memory; lower sample_rows, or raise the limit ({why})", draw.rows));
+            }
             if let Some(parting) = self.call.parting {
                 let (parts, columns) = (parting.parts, self.call.columns.len());
                 return Error::limit(format!(

@@ -3,14 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
-use datafusion::catalog::{Session, TableProvider};
+use datafusion::catalog::TableProvider;
 use datafusion::common::exec_datafusion_err;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryConsumer;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType, ident};
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, ident};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::{DisplayFormatType, Distribution, ExecutionPlan, PlanProperties};
 use futures::StreamExt;
@@ -21,9 +20,9 @@ use crate::answer;
 use crate::applier::ModelRows;
 use crate::error::named;
 use crate::function::usage;
-use crate::operator::{Execution, Operator, OperatorExec, one_answer};
+use crate::operator::{Execution, Operator, one_answer};
+use crate::operator_table::OperatorTable;
 use crate::question::check_option;
-use crate::table::projected;
 
 /// The call as a table.
 pub(crate) fn provider(spec: &Arc<Spec>, table: LogicalPlan, settings: &Settings) -> Result<Arc<dyn TableProvider>> {
@@ -46,35 +45,8 @@ pub(crate) fn provider(spec: &Arc<Spec>, table: LogicalPlan, settings: &Settings
 /// What a report says of a table, which has the columns that it reads.
 pub(crate) fn reported(name: &'static str, table: LogicalPlan, report: Arc<dyn ReportOnModel>) -> Arc<dyn TableProvider> {
     let schema = Arc::new(Schema::new(answer::fields(&report.columns())));
-    Arc::new(OnModelTable { operator: Arc::new(OnModel { name, report, schema }), table })
-}
-
-#[derive(Debug)]
-struct OnModelTable {
-    operator: Arc<OnModel>,
-    table: LogicalPlan,
-}
-
-#[async_trait]
-impl TableProvider for OnModelTable {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.operator.schema)
-    }
-
-    fn table_type(&self) -> TableType {
-        TableType::Temporary
-    }
-
-    async fn scan(
-        &self,
-        state: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
-        _limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let table = state.create_physical_plan(&self.table).await?;
-        projected(Arc::new(OperatorExec::<OnModel>::new(Arc::clone(&self.operator), vec![table])), projection)
-    }
+    let inputs = vec![table];
+    Arc::new(OperatorTable::new(OnModel { name, report, schema: Arc::clone(&schema) }, &schema, inputs))
 }
 
 struct OnModel {

@@ -40,6 +40,16 @@ pub(crate) trait Operator: fmt::Debug + Send + Sync + Sized + 'static {
     /// What each input must be like.
     fn distribution(&self, inputs: &[Arc<dyn ExecutionPlan>]) -> Vec<Distribution>;
 
+    /// Whether it reads these inputs as well as those it was planned with; otherwise it keeps its own, which an optimiser may not change.
+    fn accepts(&self, _inputs: &[Arc<dyn ExecutionPlan>], _own: &[Arc<dyn ExecutionPlan>]) -> bool {
+        true
+    }
+
+    /// The operator that makes only these columns of its answer, if it need not make the others.
+    fn narrowed(&self, _columns: &[usize]) -> Result<Option<Self>> {
+        Ok(None)
+    }
+
     /// The operator that stops after so many rows, if it can: there is one partition then.
     fn limited(&self, _rows: Option<usize>) -> Option<Self> {
         None
@@ -137,7 +147,10 @@ impl<O: Operator> ExecutionPlan for OperatorExec<O> {
         children: Vec<Arc<dyn ExecutionPlan>>,
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(Self::new(Arc::clone(&self.operator), children)))
+        match self.operator.accepts(&children, &self.inputs) {
+            true => Ok(Arc::new(Self::new(Arc::clone(&self.operator), children))),
+            false => Ok(self),
+        }
     }
 
     fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {

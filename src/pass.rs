@@ -3,25 +3,19 @@
 //! How many rows there are decides how long a round is. It is counted first, which reads nothing where the table's statistics tell.
 //!
 //! The first rows are learnt from in the order of their content. So the answer for a table that fits into the buffer does not depend
-//! on partitions; for a longer one it is that of the order in which rows come, one batch of each partition in turn.
+//! on the order of its rows; for a longer one it is that of the order in which they are stored, one batch of each partition of a table in memory in turn.
 
 use std::pin::pin;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, UInt32Array};
-use datafusion::arrow::compute::{concat_batches, take_record_batch};
+use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch, UInt32Array};
+use datafusion::arrow::compute::{concat_batches, filter_record_batch, take_record_batch};
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::common::exec_datafusion_err;
 use datafusion::common::runtime::JoinSet;
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
-use datafusion::physical_expr::Partitioning;
-use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::repartition::RepartitionExec;
-use datafusion::physical_plan::{
-    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, ReplaceChildrenOptions, collect,
-};
+use datafusion::physical_plan::{ExecutionPlanProperties, collect};
 use futures::StreamExt;
 use futures::future::{Either, select};
 use pursuit_udfs::{Data, Error, Lease, Pass, Problem, RowsBuilder, Run, annotate};
@@ -58,9 +52,10 @@ impl Selection {
         let features = call.plan.features.len().max(1);
         let first_rows = first_rows.unwrap_or_else(|| FIRST_ROWS.min(FIRST_BYTES / (8 * features)).max(FIRST_ROWS_MIN));
 
+        let learnt_from = call.draw.map_or(rows, |draw| rows.min(draw.rows as u64));
         // Jobs are short, a batch each: between two of them no thread waits for rows.
         let running = call.question.start(&self.progress, Some(Arc::clone(memory) as _), Lane::Short).map_err(ours)?;
-        let mut batches = self.read_in_turns(context, &running.run())?;
+        let mut batches = self.read_in_turns(context, rows, &running.run())?;
         let (mut first, mut kept) = (Vec::new(), 0);
         while kept < first_rows
             && let Some(batch) = batches.next(self).await?
@@ -69,7 +64,7 @@ impl Selection {
             first.push(batch);
         }
         let begun = Arc::clone(call);
-        let mut passing = running.job(move |run| Passing::begin(begun, first, rows, run)).await.map_err(ours)?;
+        let mut passing = running.job(move |run| Passing::begin(begun, first, learnt_from, run)).await.map_err(ours)?;
         while let Some((batch, lease)) = batches.next(self).await? {
             let pushed = running.job(move |_| {
                 passing.push(&batch)?;
@@ -81,8 +76,8 @@ impl Selection {
         running.job(move |run| passing.finish(run)).await.map_err(ours)
     }
 
-    fn read_in_turns(&self, context: &Arc<TaskContext>, run: &Run) -> Result<Turns> {
-        let input = in_order(&self.inputs[0])?;
+    fn read_in_turns(&self, context: &Arc<TaskContext>, rows: u64, run: &Run) -> Result<Turns> {
+        let input = &self.inputs[0];
         let context = steady(context, self.call.columns.len());
         let active = Arc::new(self.progress.start());
         let mut turns = Turns { partitions: Vec::new(), next: 0, reads: JoinSet::new() };
@@ -90,10 +85,11 @@ impl Selection {
             let mut stream = input.execute(partition, Arc::clone(&context))?;
             let (sender, receiver) = channel(WAITING);
             turns.partitions.push(receiver);
-            let (active, run, name) = (Arc::clone(&active), run.clone(), self.call.question.spec.name);
+            let (active, run, call) = (Arc::clone(&active), run.clone(), Arc::clone(&self.call));
             turns.reads.spawn(async move {
+                let name = call.question.spec.name;
                 while let Some(batch) = stream.next().await {
-                    let batch = batch?;
+                    let batch = drawn(&call, batch?, rows)?;
                     let lease = run.reserve(batch.get_array_memory_size()).map_err(|error| named(name, error))?;
                     active.add_rows(batch.num_rows());
                     // The selector has ended, one way or the other.
@@ -105,18 +101,6 @@ impl Selection {
             });
         }
         Ok(turns)
-    }
-}
-
-/// The same rows without the operators that deal them out to partitions in the order in which they happen to come.
-fn in_order(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    match plan.downcast_ref::<RepartitionExec>() {
-        Some(dealt) if matches!(dealt.partitioning(), Partitioning::RoundRobinBatch(_)) => in_order(dealt.input()),
-        None if plan.is::<FilterExec>() || plan.is::<ProjectionExec>() => {
-            let inputs = plan.children().into_iter().map(in_order).collect::<Result<_>>()?;
-            Arc::clone(plan).replace_children(inputs, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
-        }
-        _ => Ok(Arc::clone(plan)),
     }
 }
 
@@ -213,6 +197,14 @@ impl Passing {
         let rows = answer::rows(&self.problem, &ranking, &question.common, &self.call.plan);
         Ok(answer::columns(&rows, question.spec.name))
     }
+}
+
+/// The rows of a batch that are learnt from, where not all are.
+fn drawn(call: &Call, batch: RecordBatch, all: u64) -> Result<RecordBatch> {
+    let Some(draw) = call.draw else { return Ok(batch) };
+    let encoded = encode(call, &batch).map_err(|error| named(call.question.spec.name, error))?;
+    let is_drawn = encoded.hand_over(|rows, label, _, features| draw.streamed(all, &call.plan, rows, label, features));
+    Ok(filter_record_batch(&batch, &BooleanArray::from(is_drawn))?)
 }
 
 fn encode(call: &Call, batch: &RecordBatch) -> Result<Batch, Error> {

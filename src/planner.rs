@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart, TableAlias,
     TableFactor,
 };
-use pursuit_udfs::{Asks, Error, Settings, Spec, Value, shown};
+use pursuit_udfs::{Asks, Error, Settings, Spec, Value, did_you_mean, shown};
 
 use crate::engine::Registry;
 use crate::error::named;
@@ -34,11 +34,37 @@ impl SelectPlanner {
 
 impl RelationPlanner for SelectPlanner {
     fn plan_relation(&self, relation: TableFactor, context: &mut dyn RelationPlannerContext) -> Result<RelationPlanning> {
-        let Some((spec, call)) = self.recognise(&relation)? else { return Ok(RelationPlanning::Original(Box::new(relation))) };
+        let Some((spec, call)) = self.recognise(&relation)? else {
+            self.check_spelling(&relation, context)?;
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        };
         let arguments = Arguments::bind(&spec, call.arguments, context)?;
         let source = context.context_provider().get_table_function_source(spec.name, arguments.into_exprs())?;
         let plan = LogicalPlanBuilder::scan(spec.name, source, None)?.build()?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, call.alias))))
+    }
+}
+
+impl SelectPlanner {
+    /// A function that nobody knows and whose name is close to one of ours is meant to be that.
+    fn check_spelling(&self, relation: &TableFactor, context: &mut dyn RelationPlannerContext) -> Result<()> {
+        let (TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. }) = relation else {
+            return Ok(());
+        };
+        let [ObjectNamePart::Identifier(name)] = &name.0[..] else { return Ok(()) };
+        let names: Vec<&str> =
+            self.registry.specs.iter().flat_map(|spec| spec.aliases.iter().copied().chain([spec.name])).collect();
+        let hint = did_you_mean(&name.value, &names);
+        if hint == ";" {
+            return Ok(());
+        }
+        // Only the session knows the functions of others; without arguments it says at least whether there is one.
+        match context.context_provider().get_table_function_source(&name.value.to_lowercase(), Vec::new()) {
+            Err(error) if error.strip_backtrace().contains("not found") => {
+                Err(DataFusionError::Plan(format!("no function named `{}`{}", shown(&name.value), hint)))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -13,12 +13,22 @@ struct State {
     active: usize,
     since: Option<Instant>,
     rows: u64,
-    step: Option<String>,
-    /// How much of all steps is done.
-    share: Option<f64>,
+    /// Rows that there are to be read, where somebody knows.
+    rows_expected: Option<u64>,
+    step: Option<Step>,
     /// What is to be known of the answers, each once.
     remarks: Vec<String>,
     on_idle: Option<Arc<dyn Fn() + Send + Sync>>,
+}
+
+#[derive(Debug)]
+struct Step {
+    selector: &'static str,
+    done: usize,
+    total: usize,
+    note: String,
+    /// Since when this selector has been counting its steps.
+    since: Instant,
 }
 
 const REMARKS_MAX: usize = 20;
@@ -28,15 +38,33 @@ impl Progress {
     pub fn line(&self) -> Option<(String, Duration)> {
         let state = self.lock();
         let line = match &state.step {
-            Some(step) => step.clone(),
+            Some(Step { selector, done, total, note, .. }) => {
+                let comma = if note.is_empty() { "" } else { ", " };
+                format!("{selector}: step {} of {total}{comma}{note}", done + 1)
+            }
             None => format!("reading: {} rows", thousands(state.rows)),
         };
         Some((line, state.since?.elapsed()))
     }
 
-    /// How much of a selection is done, where that is known.
-    pub fn share(&self) -> Option<f64> {
-        self.lock().share
+    /// Which share is done of what is going on, and how long that took; `None` where nobody knows how much there is.
+    pub fn share(&self) -> Option<(f64, Duration)> {
+        let state = self.lock();
+        let (done, total, since) = match &state.step {
+            Some(step) => (step.done as f64, step.total as f64, step.since),
+            None => (state.rows as f64, state.rows_expected? as f64, state.since?),
+        };
+        (total > 0.0 && done <= total).then(|| (done / total, since.elapsed()))
+    }
+
+    /// Says how many rows the next selection will read, if that is known.
+    pub fn expect_rows(&self, rows: Option<u64>) {
+        self.lock().rows_expected = rows;
+    }
+
+    /// The step that is being done, from 1, and how many there are, for a bar; `None` while rows are read and when no selection is running.
+    pub fn steps(&self) -> Option<(usize, usize)> {
+        self.lock().step.as_ref().map(|step| (step.done + 1, step.total))
     }
 
     /// What is to be known of the answers since this was last asked: a line for each.
@@ -87,10 +115,10 @@ impl Active {
     }
 
     pub(crate) fn set_step(&self, selector: &'static str, done: usize, total: usize, note: &str) {
-        let comma = if note.is_empty() { "" } else { ", " };
         let mut state = self.0.lock();
-        state.step = Some(format!("{selector}: step {} of {total}{comma}{note}", done + 1));
-        state.share = Some(done as f64 / total.max(1) as f64);
+        let goes_on = state.step.as_ref().filter(|step| step.selector == selector && step.total == total && step.done <= done);
+        let since = goes_on.map_or_else(Instant::now, |step| step.since);
+        state.step = Some(Step { selector, done, total, note: note.to_string(), since });
     }
 }
 
@@ -101,7 +129,7 @@ impl Drop for Active {
         if state.active > 0 {
             return;
         }
-        (state.since, state.rows, state.step, state.share) = (None, 0, None, None);
+        (state.since, state.rows, state.rows_expected, state.step) = (None, 0, None, None);
         // What others do may take long, ask for the progress, or panic: not while it is locked.
         let on_idle = state.on_idle.clone();
         drop(state);
@@ -130,12 +158,17 @@ mod tests {
         let reading = progress.start();
         reading.add_rows(1_234_567);
         assert_eq!(line().unwrap(), "reading: 1,234,567 rows");
+        assert_eq!(progress.share(), None);
+        progress.expect_rows(Some(2_469_134));
+        assert_eq!(progress.share().unwrap().0, 0.5);
         let selecting = progress.start();
         selecting.set_step("omp", 2, 10, "");
         drop(reading);
         assert_eq!(line().unwrap(), "omp: step 3 of 10");
+        assert_eq!(progress.share().unwrap().0, 0.2);
+        assert_eq!(progress.steps(), Some((3, 10)));
         drop(selecting);
-        assert_eq!(line(), None);
+        assert_eq!((line(), progress.steps()), (None, None));
     }
 
     #[test]

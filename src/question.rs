@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -5,7 +6,8 @@ use std::time::Instant;
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::Fields;
 use pursuit_udfs::{
-    Budget, Common, Error, Options, Parting, Plan, Problem, Reads, Report, Result, Run, Selector, Settings, Spec, Work,
+    Budget, Common, Compared, Count, Error, Options, Parting, Plan, Problem, Reads, Repeats, Report, Result, Run, Selector,
+    Settings, Spec, Value, Work,
 };
 
 use crate::engine::Registry;
@@ -29,6 +31,8 @@ pub(crate) struct Question {
     own: Settings,
     /// The selector that a report repeats, with its own options.
     repeated: Option<(Arc<Spec>, Settings)>,
+    /// The selectors that a report compares.
+    compared: Vec<(Arc<Spec>, Settings)>,
     /// What whoever asks should be told about the question.
     pub caution: Option<String>,
 }
@@ -47,7 +51,9 @@ impl Question {
             check_option(&spec, name)?;
             if let Some(result) = common.set(name, value) {
                 result?;
-            } else if (spec.options)().iter().any(|option| option.name == name) {
+            }
+            // Some see to common options themselves.
+            if (spec.options)().iter().any(|option| option.name == name) {
                 own.insert(name.clone(), value.clone());
             }
         }
@@ -58,15 +64,26 @@ impl Question {
         if let Some((option, need)) = given.keys().find_map(|option| Some((option, work.unused(option)?))) {
             return Err(Error::call(format!("`{option}` needs {need}; add that, or leave `{option}` out")));
         }
-        let repeated = match &work {
-            Work::Report(report) => repeated(report.as_ref(), registry)?,
-            _ => None,
+        let (repeated, compared) = match (&work, registry) {
+            (Work::Report(report), Some(registry)) => {
+                (repeated(report.as_ref(), registry)?, compared(report.as_ref(), registry)?)
+            }
+            _ => (None, Vec::new()),
         };
         let (reads, fields, is_prefix) = match work {
-            Work::Select(selector) => (selector.reads(), answer::FIELDS.clone(), selector.is_prefix()),
+            Work::Select(selector) => {
+                if selector.has_size() && common.k == Count::Default {
+                    common.k = Count::Auto;
+                }
+                let is_prefix = selector.is_prefix() && !common.spending.is_asked();
+                (selector.reads(), answer::FIELDS.clone(), is_prefix)
+            }
             Work::Report(report) => {
                 let selector = repeated.as_ref().map(|(spec, own)| spec.selector(own)).transpose()?;
-                (report.reads(selector.as_deref()), answer::fields(&report.columns()), false)
+                let compares_rows =
+                    compared.iter().any(|(spec, own)| spec.selector(own).is_ok_and(|selector| selector.reads() == Reads::Rows));
+                let reads = if compares_rows { Reads::Rows } else { report.reads(selector.as_deref()) };
+                (reads, answer::fields(&report.columns()), false)
             }
             // What is asked of the table is the model; src/apply.rs has rows decided by it.
             Work::Apply(apply) => (Reads::Rows, answer::fields(&apply.fit().columns()), false),
@@ -77,17 +94,22 @@ impl Question {
         if common.folds.is_some() && matches!(reads, Reads::Pass(_)) {
             return Err(Error::call("`folds` needs rows that are kept; leave it out with passes => 'one'"));
         }
-        Ok(Self { spec, common, reads, fields, is_prefix, own, repeated, caution: None })
+        if common.spending.is_asked() && matches!(reads, Reads::Pass(_)) {
+            return Err(Error::call("`costs` and `budget` need rows that are kept; leave them out with passes => 'one'"));
+        }
+        Ok(Self { spec, common, reads, fields, is_prefix, own, repeated, compared, caution: None })
     }
 
     /// Adds the groups that the selector's own options make of the columns.
     pub(crate) fn group(&mut self, features: &[String]) -> Result<()> {
-        let selector = match (&self.repeated, (self.spec.build)(&self.own)?) {
-            (_, Work::Select(selector)) => selector,
-            (Some((spec, own)), _) => spec.selector(own)?,
-            _ => return Ok(()),
+        let selectors = match (self.spec.build)(&self.own)? {
+            Work::Select(selector) => vec![selector],
+            _ => self.repeated.iter().chain(&self.compared).map(|(spec, own)| spec.selector(own)).collect::<Result<_>>()?,
         };
-        let groups = selector.groups(features)?;
+        let mut groups = BTreeMap::new();
+        for selector in selectors {
+            groups.extend(selector.groups(features)?);
+        }
         if !groups.is_empty() && !self.common.groups.is_empty() {
             return Err(Error::call("`groups` cannot be given beside an option that groups the columns itself; leave one out"));
         }
@@ -139,6 +161,10 @@ impl Question {
             Work::Select(_) => return Ok(answer::columns(&self.ranking(read, plan, run)?, self.spec.name)),
         };
         let problem = self.problem(read, plan)?;
+        if !self.compared.is_empty() {
+            let compared = self.compared.iter().map(|(spec, own)| Compared::new(spec, own)).collect::<Result<Vec<_>>>()?;
+            return Ok(report.report_on_all(&compared, &problem, run)?.into_iter().map(answer::column).collect());
+        }
         let selector = self.repeated.as_ref().map(|(spec, own)| spec.selector(own)).transpose()?;
         Ok(report.report_on(selector.as_deref(), &problem, run)?.into_iter().map(answer::column).collect())
     }
@@ -158,6 +184,12 @@ impl Question {
     pub(crate) fn answered(&self, problem: &Problem, plan: &Plan, run: &Run) -> Result<Vec<answer::Row>> {
         let ranking = pursuit_udfs::answer(&*self.selector()?, problem, run)?;
         Ok(answer::rows(problem, &ranking, &self.common, plan))
+    }
+
+    /// Leaves out what columns cost that are none of the features: a list of prices may be that of the whole table.
+    pub(crate) fn forget_costs(&mut self, is_forgotten: impl Fn(&str) -> bool) {
+        self.common.spending.costs.retain(|name, _| !is_forgotten(name));
+        forget_costs(&mut self.own, is_forgotten);
     }
 
     /// The function's own options.
@@ -202,9 +234,32 @@ impl Running {
     }
 }
 
-/// The selector that a report repeats, and its options, which are checked.
-fn repeated(report: &dyn Report, registry: Option<&Registry>) -> Result<Option<(Arc<Spec>, Settings)>> {
-    let (Some(repeats), Some(registry)) = (report.repeats(), registry) else { return Ok(None) };
+/// The same of settings as they were given.
+pub(crate) fn forget_costs(settings: &mut Settings, is_forgotten: impl Fn(&str) -> bool) {
+    if let Some(Value::Object(costs)) = settings.get_mut("costs") {
+        let kept: Settings = std::mem::take(costs).into_iter().filter(|(name, _)| !is_forgotten(name)).collect();
+        *costs = kept;
+    }
+}
+
+/// The selector that a report repeats.
+fn repeated(report: &dyn Report, registry: &Registry) -> Result<Option<(Arc<Spec>, Settings)>> {
+    report.repeats().map(|repeats| look_up(repeats, registry)).transpose()
+}
+
+/// The selectors that a report compares.
+fn compared(report: &dyn Report, registry: &Registry) -> Result<Vec<(Arc<Spec>, Settings)>> {
+    let known: Vec<&Spec> = registry.specs.iter().map(Arc::as_ref).collect();
+    let all: Vec<_> = report.compares(&known)?.into_iter().map(|one| look_up(one, registry)).collect::<Result<_>>()?;
+    let is_twice = |at: &usize| all[..*at].iter().any(|(spec, _)| spec.name == all[*at].0.name);
+    match (0..all.len()).find(is_twice) {
+        Some(at) => Err(Error::call(format!("`selectors` names {} twice", all[at].0.name))),
+        None => Ok(all),
+    }
+}
+
+/// A selector of the registry, and its options, which are checked.
+fn look_up(repeats: Repeats, registry: &Registry) -> Result<(Arc<Spec>, Settings)> {
     let spec = registry.find(&repeats.selector).filter(|spec| spec.is_selector());
     let spec = spec.ok_or_else(|| registry.no_selector(&repeats.selector))?;
     let within = |error: Error| Error::call(format!("`selector_options`: {error}"));
@@ -215,7 +270,7 @@ fn repeated(report: &dyn Report, registry: Option<&Registry>) -> Result<Option<(
     if matches!(spec.selector(&repeats.options)?.reads(), Reads::Pass(_)) {
         return Err(within(Error::call("a selection in one pass cannot be repeated; leave passes => 'one' out")));
     }
-    Ok(Some((spec, repeats.options)))
+    Ok((spec, repeats.options))
 }
 
 /// An unknown name is reported before its value is looked at.

@@ -9,6 +9,7 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, StructArray}
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::{exec_err, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::async_udf::{AsyncScalarUDF, AsyncScalarUDFImpl};
@@ -17,6 +18,7 @@ use pursuit_udfs::{Data, Error, Moments, Reads, Run, Spec, parse_options};
 use rayon::prelude::*;
 
 use crate::answer;
+use crate::defaults::Defaults;
 use crate::engine::Registry;
 use crate::error::named;
 use crate::gathered::Read;
@@ -143,7 +145,7 @@ impl AsyncScalarUDFImpl for SelectFrom {
             let is_other = |row: &usize| name(*row) != name(start) || text(*row) != text(start);
             let end = (start + 1..grams.len()).find(is_other).unwrap_or(grams.len());
             let spec = self.registry.find(name(start)).ok_or_else(|| self.registry.unknown("select_from", name(start)))?;
-            let question = Arc::new(question(spec, text(start))?);
+            let question = Arc::new(question(spec, text(start), &args.config_options)?);
             for answer in self.answers(&grams, start..end, &question).await? {
                 lengths.push(answer.len());
                 method.extend(std::iter::repeat_n(question.spec.name, answer.len()));
@@ -160,18 +162,19 @@ impl AsyncScalarUDFImpl for SelectFrom {
 }
 
 /// Options that a gram was made with, and that nobody can change afterwards.
-pub(crate) const SETTLED: [&str; 9] =
-    ["task", "nulls", "max_levels", "levels", "max_classes", "weights", "exclude", "features", "reads"];
+pub(crate) const SETTLED: [&str; 10] =
+    ["task", "nulls", "max_levels", "levels", "max_classes", "weights", "exclude", "features", "reads", "sample_rows"];
 
-fn question(spec: Arc<Spec>, options: &str) -> Result<Question> {
+fn question(spec: Arc<Spec>, options: &str, session: &ConfigOptions) -> Result<Question> {
     let name = spec.name;
-    let settings = parse_options(options).map_err(|error| named(name, error))?;
+    let mut settings = parse_options(options).map_err(|error| named(name, error))?;
     if let Some(option) = SETTLED.iter().find(|option| settings.contains_key(**option)) {
         return plan_err!("{name}: `{option}` was settled when the gram was made; leave it out, or make another gram");
     }
     if settings.contains_key("folds") {
         return plan_err!("{name}: `folds` needs rows that are read in parts; write {name}(table, label => column, folds => 5)");
     }
+    Defaults::fill(session, &spec, &mut settings);
     let question = Question::new(spec, &settings).map_err(|error| named(name, error))?;
     if question.reads != Reads::Moments {
         return plan_err!("{name}: needs the rows, which a gram has not kept; write {name}(table, label => column)");

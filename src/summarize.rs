@@ -4,16 +4,15 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
-use datafusion::catalog::{Session, TableProvider};
+use datafusion::catalog::TableProvider;
 use datafusion::common::exec_datafusion_err;
 use datafusion::common::runtime::JoinSet;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::MemoryConsumer;
-use datafusion::logical_expr::{Expr, LogicalPlan, TableType};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::{DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 use futures::stream::BoxStream;
@@ -25,10 +24,11 @@ use crate::call::{self, Input};
 use crate::columns::{ColumnKind, kind, with_blocks};
 use crate::error::named;
 use crate::exec::unmerged;
-use crate::operator::{Execution, Operator, OperatorExec, one_answer};
+use crate::operator::{Execution, Operator, one_answer};
+use crate::operator_table::OperatorTable;
 use crate::progress::Progress;
 use crate::question::Question;
-use crate::table::{project, projected};
+use crate::table::project;
 
 /// The call as a table.
 pub(crate) fn provider(
@@ -49,8 +49,12 @@ pub(crate) fn provider(
         let schema = Arc::new(Schema::new(question.fields.clone()));
         Ok(Summarizing { name: spec.name, work, plan, types, columns, schema, progress: Arc::clone(progress) })
     };
-    let gathering = gathering().map_err(|error| named(spec.name, error))?;
-    Ok(Arc::new(SummaryTable { input, gathering }))
+    let mut gathering = gathering().map_err(|error| named(spec.name, error))?;
+    // Leave columns unread that are not needed.
+    let (input, columns) = project(&input, std::mem::take(&mut gathering.columns))?;
+    gathering.columns = columns;
+    let schema = Arc::clone(&gathering.schema);
+    Ok(Arc::new(OperatorTable::new(gathering, &schema, vec![input])))
 }
 
 /// How the table is read: the plan, and which columns, the label first.
@@ -83,38 +87,7 @@ fn plan(
     Ok((plan, label_at.into_iter().chain(candidates).collect(), types))
 }
 
-#[derive(Debug)]
-struct SummaryTable {
-    input: LogicalPlan,
-    gathering: Summarizing,
-}
-
-#[async_trait]
-impl TableProvider for SummaryTable {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.gathering.schema)
-    }
-
-    fn table_type(&self) -> TableType {
-        TableType::Temporary
-    }
-
-    async fn scan(
-        &self,
-        state: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
-        _limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let (input, columns) = project(&self.input, self.gathering.columns.clone())?;
-        let gathering = Summarizing { columns, ..self.gathering.clone() };
-        let input = state.create_physical_plan(&input).await?;
-        projected(Arc::new(OperatorExec::<Summarizing>::new(gathering, vec![input])), projection)
-    }
-}
-
 /// What an operator must know to gather.
-#[derive(Clone)]
 struct Summarizing {
     name: &'static str,
     work: Arc<dyn Summarize>,

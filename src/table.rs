@@ -22,6 +22,7 @@ use pursuit_udfs::{Plan, Reads, Value};
 
 use crate::call::Call;
 use crate::exec::{Select, SelectExec};
+use crate::in_order;
 use crate::progress::Progress;
 
 #[derive(Debug)]
@@ -101,7 +102,9 @@ impl TableProvider for SelectTable {
         let (input, needed) = project(&self.input, needed)?;
         let partitions = call.partitions.len();
         (call.partitions, call.columns) = (needed[..partitions].to_vec(), needed[partitions..].to_vec());
-        let mut inputs = vec![state.create_physical_plan(&input).await?];
+        let is_pass = matches!(call.reads, Reads::Pass(_));
+        let table = if is_pass { in_order::planned(state, &input).await? } else { state.create_physical_plan(&input).await? };
+        let mut inputs = vec![table];
         if let Some(held_out) = &mut call.held_out {
             let (plan, columns) = project(&held_out.plan, std::mem::take(&mut held_out.columns))?;
             held_out.columns = columns;
@@ -111,7 +114,7 @@ impl TableProvider for SelectTable {
             let names = LogicalPlanBuilder::from(features.clone()).project([ident("feature")])?.build()?;
             inputs.push(state.create_physical_plan(&names).await?);
         }
-        if matches!(call.reads, Reads::Pass(_)) {
+        if is_pass {
             let rows = LogicalPlanBuilder::from(input.clone()).aggregate(Vec::<Expr>::new(), vec![count(lit(1))])?.build()?;
             inputs.push(state.create_physical_plan(&rows).await?);
         }

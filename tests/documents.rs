@@ -83,7 +83,9 @@ async fn the_pages_tell_the_truth() {
                 checked += 1;
             }
         }
-        assert!(checked > 0, "{name} shows no answer");
+        // The tour is typed into a terminal by docs/tour.sh.
+        let has_sql = blocks.iter().any(|(language, _)| language == "sql");
+        assert!(checked > 0 || !has_sql, "{name} shows no answer");
     }
 }
 

@@ -31,6 +31,7 @@ async fn a_session_that_is_being_built_takes_all_functions() {
         assert_eq!(texts(&query(&ctx, PROBLEM).await.unwrap(), "feature"), ["x1"]);
         let gram = "SELECT select_from(gram(label, x1, x2), 'omp') IS NULL FROM sample_problem('linear', 100, 1)";
         assert_eq!(query(&ctx, gram).await.unwrap()[0].num_rows(), 1);
+        settings_hold(&ctx).await;
     }
     let message = Engine::default().with_samples().install(SessionStateBuilder::new()).err().unwrap().strip_backtrace();
     assert!(message.contains("sample tables need a catalog"), "{message}");
@@ -41,6 +42,21 @@ async fn a_session_that_stands_takes_them_with_one_call() {
     let ctx = SessionContext::new();
     pursuit::register(&ctx).unwrap();
     assert_eq!(texts(&query(&ctx, PROBLEM).await.unwrap(), "feature"), ["x1"]);
+    settings_hold(&ctx).await;
+}
+
+/// What is set for a session holds for its calls, and stays when another engine is registered.
+async fn settings_hold(ctx: &SessionContext) {
+    query(ctx, "SET pursuit.time_limit = 0.001").await.unwrap();
+    let slow = "SELECT * FROM stability_selection((SELECT * FROM sample_problem('linear', 2000, 1)), label => label)";
+    let message = error(ctx, slow).await;
+    assert!(message.contains("stability_selection: the time_limit of 0.001 seconds is over"), "{message}");
+    pursuit::register(ctx).unwrap();
+    assert!(error(ctx, slow).await.contains("time_limit"));
+    let unknown = error(ctx, "SET pursuit.time_limt = 5").await;
+    assert!(unknown.contains("pursuit.time_limt: no such setting; did you mean `time_limit`?"), "{unknown}");
+    query(ctx, "SET pursuit.time_limit = DEFAULT").await.unwrap();
+    assert_eq!(texts(&query(ctx, PROBLEM).await.unwrap(), "feature"), ["x1"]);
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::datasource::MemTable;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use pursuit_udfs::{OptionSpec, Random, Run, SELECTOR, Spec, reports, selectors};
+use pursuit_udfs::{OptionSpec, Random, Run, SELECTOR, SELECTORS, Spec, reports, selectors};
 
 use crate::session::session_with;
 
@@ -156,6 +156,9 @@ fn fitting(random: &mut Random, option: &OptionSpec) -> String {
         "text" if option.name == SELECTOR => {
             pick(random, &["omp", "'correlation'", "'lasso'", "'extra_trees'", "'datum_wise'"]).to_string()
         }
+        "list of text" if option.name == SELECTORS => {
+            pick(random, &["[omp, 'lasso']", "'correlation'", "[]", "['extra_trees', 'omp']"]).to_string()
+        }
         "text" if !words.is_empty() => format!("'{}'", pick(random, &words)),
         "list of text" if !words.is_empty() => format!("['{}']", pick(random, &words)),
         "text" => pick(random, &["w", "a", "'b'"]).to_string(),
@@ -250,8 +253,12 @@ async fn run(ctx: SessionContext, sql: String) -> Result<Vec<String>, String> {
             }
         }
         let options = FormatOptions::default().with_null("NULL");
-        let columns: Vec<ArrayFormatter<'_>> =
-            batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options).unwrap()).collect();
+        // How long something took is not the same twice.
+        let told = batch.schema().fields().iter().map(|field| field.name() != "seconds").collect::<Vec<_>>();
+        let columns: Vec<ArrayFormatter<'_>> = (batch.columns().iter().zip(told))
+            .filter(|(_, told)| *told)
+            .map(|(column, _)| ArrayFormatter::try_new(column, &options).unwrap())
+            .collect();
         rows.extend(
             (0..batch.num_rows())
                 .map(|row| columns.iter().map(|column| column.value(row).to_string()).collect::<Vec<_>>().join("|")),

@@ -5,16 +5,20 @@
 //! - `reference`: agreement with scikit-learn.
 //! - `behaviour`: cancellation, memory, threads, files: what a query and its answer cannot show.
 //! - `doors`: sessions, catalogs and what the engine's sources may name.
+//! - `filters`: agreement of filters and penalties with scikit-learn, statsmodels, scipy, mrmr_selection and abess.
 //! - `generated`: calls made up at random, on odd tables.
 //! - `models`: what is fitted, kept, applied and written as SQL; what a table is said to hold.
 //! - `page`: the page of `pursuit ui`, without a browser.
 //! - `partitions`: the answer does not depend on how rows are cut and read.
+//! - `shell`: what people type at the prompt, scripts, pictures and Ctrl-C.
 //! - `threads`: many selections at once, nested ones, and what is at work after a cancellation.
 //! - `random`: random tables against a plain dense reference.
+//! - `wrappers`: agreement with scikit-learn's wrappers and BorutaPy.
 
 mod behaviour;
 mod documents;
 mod doors;
+mod filters;
 mod generated;
 mod models;
 mod page;
@@ -22,5 +26,7 @@ mod partitions;
 mod random;
 mod reference;
 mod session;
+mod shell;
 mod slt;
 mod threads;
+mod wrappers;

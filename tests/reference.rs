@@ -5,17 +5,17 @@ use pursuit_udfs::Value;
 
 use crate::session::{floats, ints, query, session, texts};
 
-fn fixture(name: &str) -> Vec<Value> {
+pub(crate) fn fixture(name: &str) -> Vec<Value> {
     let path = format!("{}/tests/reference/{name}.json", env!("CARGO_MANIFEST_DIR"));
     let fixture: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     fixture["sets"].as_array().unwrap().clone()
 }
 
-fn numbers(value: &Value) -> Vec<f64> {
+pub(crate) fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect()
 }
 
-fn names(value: &Value) -> Vec<String> {
+pub(crate) fn names(value: &Value) -> Vec<String> {
     value.as_array().unwrap().iter().map(|v| v.as_str().unwrap().to_string()).collect()
 }
 
@@ -31,7 +31,7 @@ fn input(set: &Value) -> String {
     format!("(SELECT t.* EXCLUDE (label), i.number AS label FROM {table} t JOIN {index} i ON t.label = i.name)")
 }
 
-fn assert_close(found: f64, expected: f64, what: &str) {
+pub(crate) fn assert_close(found: f64, expected: f64, what: &str) {
     assert!((found - expected).abs() <= 1e-8 * expected.abs().max(1e-3), "{what}: {found} instead of {expected}");
 }
 

@@ -1,8 +1,10 @@
+use std::sync::Arc;
+
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{Float64Type, Int64Type};
 use datafusion::error::Result;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use pursuit::Engine;
+use pursuit::{Engine, ReadsFiles};
 
 /// A session as the shell has it.
 pub fn session() -> SessionContext {
@@ -10,7 +12,8 @@ pub fn session() -> SessionContext {
 }
 
 pub fn session_with(config: SessionConfig) -> SessionContext {
-    let ctx = SessionContext::new_with_config(config.with_information_schema(true)).enable_url_table();
+    let ctx = SessionContext::new_with_config(config.with_information_schema(true).with_extension(Arc::new(ReadsFiles)))
+        .enable_url_table();
     Engine::default().with_samples().register(&ctx).expect("a new session takes every function");
     ctx
 }

@@ -3,20 +3,36 @@
 //! Another program can have all of it: [`Arguments`] is a `clap::Parser` that it can put beside its own, and [`main_with`] runs the shell on a session
 //! that a [`Hook`] has added to.
 
+mod cells;
+mod commands;
+mod completion;
+mod functions;
+mod interrupt;
+mod manual;
+mod plans;
 mod plot;
+mod printing;
 mod progress_line;
+mod repl;
+mod running;
+mod script;
 mod session;
+mod statements;
+mod words;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
-use std::sync::Arc;
 
-use clap::{Parser, Subcommand};
-use datafusion::error::{DataFusionError, Result};
-use datafusion_cli::exec;
+use clap::{Args, Parser, Subcommand};
+use datafusion::common::config_err;
+use datafusion::error::Result;
 use datafusion_cli::print_format::PrintFormat;
-use datafusion_cli::print_options::{MaxRows, PrintOptions};
+use datafusion_cli::print_options::MaxRows;
+
+use printing::Printing;
+use running::Shell;
+use words::in_words;
 
 use crate::ui;
 pub use session::{Hook, Session, SessionArguments};
@@ -55,6 +71,32 @@ enum Command {
     Plot(plot::Arguments),
     /// Explore a table in the browser: what predicts a column, and what would change the answer
     Ui(ui::Arguments),
+
+    /// Answer SQL over PostgreSQL's wire protocol and Flight SQL (the program of server/)
+    #[command(disable_help_flag = true)]
+    Serve(Elsewhere),
+
+    /// Run a cluster's scheduler (the program of server/)
+    #[command(disable_help_flag = true)]
+    Scheduler(Elsewhere),
+
+    /// Run a cluster's executor (the program of server/)
+    #[command(disable_help_flag = true)]
+    Executor(Elsewhere),
+}
+
+/// Arguments of a command that another program has.
+#[derive(Debug, Args)]
+struct Elsewhere {
+    #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    _arguments: Vec<OsString>,
+}
+
+/// Wire protocols and a cluster take as long to build as all the rest, so that they are a program of their own, which has the shell in it, too.
+fn elsewhere<T>(command: &str) -> Result<T> {
+    config_err!(
+        "{command} is not in this program; build the one that has it: cargo run --release --manifest-path server/Cargo.toml -- {command}"
+    )
 }
 
 /// The whole program: reads its arguments, of which the first is its own name, and says what went wrong.
@@ -63,7 +105,7 @@ pub async fn main_with(arguments: impl IntoIterator<Item = OsString>, hooks: Vec
     match run(arguments, hooks).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{}", error.strip_backtrace());
+            eprintln!("{}", in_words(&error));
             ExitCode::FAILURE
         }
     }
@@ -74,6 +116,9 @@ pub async fn run(arguments: Arguments, hooks: Vec<Hook>) -> Result<()> {
     match arguments.command_by_name {
         Some(Command::Plot(plot)) => plot::run(plot, &hooks).await,
         Some(Command::Ui(page)) => ui::run(page, &hooks).await,
+        Some(Command::Serve(_)) => elsewhere("serve"),
+        Some(Command::Scheduler(_)) => elsewhere("scheduler"),
+        Some(Command::Executor(_)) => elsewhere("executor"),
         None => prompt_or_scripts(arguments, &hooks).await,
     }
 }
@@ -82,28 +127,22 @@ async fn prompt_or_scripts(arguments: Arguments, hooks: &[Hook]) -> Result<()> {
     let session = Session::new(&arguments.session, hooks).await?;
     let is_quiet = arguments.session.quiet;
     let is_terminal = std::io::stdout().is_terminal();
-    let mut print = PrintOptions {
-        format: arguments.format,
-        quiet: is_quiet || !is_terminal,
-        maxrows: arguments.maxrows,
-        color: is_terminal,
-        instrumented_registry: Arc::clone(&session.stores),
-    };
-    let ctx = &session.ctx;
+    let printing = Printing::new(arguments.format, arguments.maxrows, is_quiet || !is_terminal, is_terminal);
+    let mut shell = Shell::new(session, printing);
     if arguments.command.is_empty() && arguments.file.is_empty() {
         if !is_quiet {
-            println!("Pursuit {}: feature selection in SQL. \\? lists commands, \\q quits. Try", env!("CARGO_PKG_VERSION"));
-            let example = pursuit_udfs::selectors().first().map_or("", |spec| spec.name);
+            println!(
+                "Pursuit {}: feature selection in SQL. help lists commands, \\h functions, \\q quits. Try",
+                env!("CARGO_PKG_VERSION")
+            );
+            let example = shell.session.engine.specs().first().map_or("", |spec| spec.name);
             println!("  SELECT * FROM {example}('sample.diabetes', 'label', 5);");
-            println!("  SELECT selector, summary FROM selectors();");
+            println!("  \\plot");
         }
-        return exec::exec_from_repl(ctx, &mut print).await.map_err(|error| DataFusionError::External(Box::new(error)));
+        return repl::prompt(&mut shell).await;
     }
-    // A file is one command: what fails in it ends the run, with an exit code that a script can see.
     for file in &arguments.file {
-        let sql =
-            std::fs::read_to_string(file).map_err(|error| DataFusionError::Execution(format!("cannot read {file}: {error}")))?;
-        exec::exec_from_commands(ctx, vec![sql], &print).await?;
+        script::file(&mut shell, file).await?;
     }
-    exec::exec_from_commands(ctx, arguments.command, &print).await
+    script::commands(&mut shell, &arguments.command).await
 }

@@ -25,7 +25,7 @@ pub(super) fn show_progress(progress: Arc<Progress>, is_terminal: bool, is_quiet
             eprintln!("{line}");
         }
     });
-    if !is_terminal {
+    if !is_terminal || is_quiet {
         return;
     }
     std::thread::spawn(move || {
@@ -33,11 +33,32 @@ pub(super) fn show_progress(progress: Arc<Progress>, is_terminal: bool, is_quiet
             std::thread::sleep(Duration::from_millis(200));
             if let Some((line, elapsed)) = progress.line().filter(|(_, elapsed)| *elapsed >= QUIET_FOR) {
                 is_shown.store(true, Ordering::Relaxed);
-                eprint!("\r\x1b[K{line} ({} s, Ctrl-C stops)", elapsed.as_secs());
+                let bar = progress.share().map(|(share, took)| bar(share, took)).unwrap_or_default();
+                eprint!("\r\x1b[K{line} {bar}({} s, Ctrl-C stops)", elapsed.as_secs());
                 let _ = std::io::stderr().flush();
             }
         }
     });
+}
+
+/// How much is done, as a bar, and when the rest may be.
+fn bar(share: f64, took: Duration) -> String {
+    const CELLS: usize = 20;
+    let full = ((share * CELLS as f64).round() as usize).min(CELLS);
+    let left = match share {
+        // Too little is done to say.
+        share if share < 0.02 => String::new(),
+        share => format!(", about {} left", spoken(took.mul_f64((1.0 - share) / share))),
+    };
+    format!("[{}{}] {:.0} %{left} ", "#".repeat(full), "-".repeat(CELLS - full), 100.0 * share)
+}
+
+fn spoken(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..100 => format!("{seconds} s"),
+        seconds @ 100..6000 => format!("{} min", seconds / 60),
+        seconds => format!("{} h", seconds / 3600),
+    }
 }
 
 /// Remarks as one line of a length to read.
@@ -54,3 +75,15 @@ fn remark(remarks: &[String]) -> Option<String> {
 
 /// Letters of a line of remarks.
 const LINE: usize = 300;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_says_how_much_and_how_long() {
+        assert_eq!(bar(0.25, Duration::from_secs(5)), "[#####---------------] 25 %, about 15 s left ");
+        assert_eq!(bar(0.0, Duration::from_secs(5)), "[--------------------] 0 % ");
+        assert!(bar(0.5, Duration::from_secs(600)).contains("about 10 min left"));
+    }
+}

@@ -12,7 +12,7 @@ use pursuit_udfs::OptionType;
 use pursuit_udfs::options::Bytes;
 
 use super::progress_line::show_progress;
-use crate::Engine;
+use crate::{Engine, ReadsFiles};
 
 /// What the session of every command can be told.
 #[derive(Debug, Clone, Args)]
@@ -48,7 +48,7 @@ impl Session {
     /// A session in which selections say how far they are, on the terminal.
     pub async fn new(arguments: &SessionArguments, hooks: &[Hook]) -> Result<Self> {
         let stores = Arc::new(InstrumentedObjectStoreRegistry::new());
-        let mut config = SessionConfig::from_env()?.with_information_schema(true);
+        let mut config = SessionConfig::from_env()?.with_information_schema(true).with_extension(Arc::new(ReadsFiles));
         if let Some(partitions) = arguments.partitions {
             config = config.with_target_partitions(partitions.into());
         }

@@ -86,7 +86,7 @@ impl Runs {
             None => (None, None),
         };
         let (line, share) = match end.is_none() {
-            true => (run.progress.line().map(|(line, _)| line), run.progress.share()),
+            true => (run.progress.line().map(|(line, _)| line), run.progress.share().map(|(share, _)| share)),
             false => (None, None),
         };
         json!({

@@ -90,7 +90,6 @@ impl std::error::Error for Error {}
 
 /// ``a, b, c, … (+12)``: enough names to recognise a list, never a screenful.
 pub fn name_list<S: AsRef<str>>(names: &[S]) -> String {
-    const SHOWN: usize = 12;
     let mut text = names.iter().take(SHOWN).map(|name| shown(name.as_ref())).collect::<Vec<_>>().join(", ");
     if names.len() > SHOWN {
         text.push_str(&format!(", … (+{})", names.len() - SHOWN));
@@ -98,13 +97,65 @@ pub fn name_list<S: AsRef<str>>(names: &[S]) -> String {
     text
 }
 
+/// The same, with those first that are likely to be meant by `word`, where not all are shown.
+pub fn name_list_near<S: AsRef<str>>(word: &str, names: &[S]) -> String {
+    let mut near: Vec<&str> = names.iter().map(AsRef::as_ref).take(NAMES_MAX).collect();
+    if near.len() > SHOWN {
+        let word: String = word.chars().take(LETTERS_MAX).collect::<String>().to_lowercase();
+        let parts: Vec<&str> = word.split(|c: char| !c.is_alphanumeric()).filter(|part| part.len() > 2).collect();
+        near.sort_by_cached_key(|name| {
+            let name = name.chars().take(LETTERS_MAX).collect::<String>().to_lowercase();
+            // A word in common counts for more than letters.
+            let shares = parts.iter().any(|part| name.contains(part)) || (name.len() > 2 && word.contains(&name));
+            (!shares, (100.0 * (1.0 - strsim::jaro_winkler(&word, &name))) as u32)
+        });
+    }
+    let mut text = near.iter().take(SHOWN).map(|name| shown(name)).collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN {
+        text.push_str(&format!(", … (+{})", names.len() - SHOWN));
+    }
+    text
+}
+
+/// What other programs call an option of ours.
+pub fn also_called(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "n_features"
+        | "num_features"
+        | "n_features_to_select"
+        | "max_features"
+        | "n_selected"
+        | "top_k"
+        | "top"
+        | "n"
+        | "num" => "k",
+        "target" | "y" | "outcome" | "response" | "dependent" | "label_column" | "target_column" => "label",
+        "x" | "columns" | "cols" | "feature_names" | "include" => "features",
+        "random_state" | "random_seed" => "seed",
+        "cv" | "n_splits" | "n_folds" => "folds",
+        "sample_weight" | "sample_weights" | "weight" => "weights",
+        "drop" | "ignore" | "skip" | "omit" => "exclude",
+        "force" | "keep" | "always" => "must_include",
+        "group_by" | "by" | "partition" => "partition_by",
+        "timeout" | "max_time" => "time_limit",
+        "alpha" | "penalty" => "lambda",
+        "n_estimators" | "num_trees" | "n_trees" => "trees",
+        "lr" | "eta" => "learning_rate",
+        "memory" | "memory_limit" => "max_memory",
+        _ => return None,
+    })
+}
+
+/// Names that a list shows.
+const SHOWN: usize = 12;
+/// Nobody misspells a longer name, and comparing takes the product of both lengths.
+const LETTERS_MAX: usize = 64;
+/// Enough for a table; more would take longer than reading the list.
+const NAMES_MAX: usize = 10_000;
+
 /// What stands between a name that is unknown and the list of those that are: ``; did you mean `label`?`` when one of `names` is
 /// close to `word`, otherwise a semicolon.
 pub fn did_you_mean<S: AsRef<str>>(word: &str, names: &[S]) -> String {
-    /// Nobody misspells a longer name, and comparing takes the product of both lengths.
-    const LETTERS_MAX: usize = 64;
-    /// Enough for a table; more would take longer than reading the list.
-    const NAMES_MAX: usize = 10_000;
     let letters = |text: &str| text.chars().take(LETTERS_MAX + 1).count();
     let (own, folded) = (letters(word), word.chars().take(LETTERS_MAX).collect::<String>().to_lowercase());
     let compare = |name: &S| {
@@ -149,6 +200,13 @@ mod tests {
         let names: Vec<String> = (0..1_000).map(|i| format!("{i}{}", "y".repeat(10_000))).collect();
         assert_eq!(did_you_mean(&"x".repeat(1_000_000), &names), ";");
         assert_eq!(did_you_mean(&"y".repeat(10_000), &names), ";");
+    }
+
+    #[test]
+    fn likely_names_come_first() {
+        let names: Vec<String> = (0..40).map(|i| format!("column_{i}")).chain(["house_price".to_string()]).collect();
+        assert!(name_list_near("price_of_house", &names).starts_with("house_price, "));
+        assert_eq!(name_list_near("b", &["a", "b"]), "a, b");
     }
 
     #[test]

@@ -1,15 +1,19 @@
 use crate::Declared;
 use crate::Spec;
 use crate::baselines::{
-    batch_attention::BatchAttention, boosting::Boosting, correlation::Correlation, extra_trees::ExtraTrees,
-    group_lasso::GroupLasso, lasso::Lasso, random_forest::RandomForest,
+    adaptive_lasso::AdaptiveLasso, batch_attention::BatchAttention, best_subset::BestSubset, boosting::Boosting, boruta::Boruta,
+    cart::Cart, chi2::Chi2, cmim::Cmim, correlation::Correlation, deep_lasso::DeepLasso, deeplift::Deeplift,
+    drop_one_out::DropOneOut, elastic_net::ElasticNet, extra_trees::ExtraTrees, f_test::FTest, fisher_score::FisherScore,
+    forward_selection::ForwardSelection, gam::Gam, group_lasso::GroupLasso, jmi::Jmi, lasso::Lasso, mrmr::Mrmr,
+    mutual_information::MutualInformation, permutation::Permutation, random_forest::RandomForest, relief::Relief, rfe::Rfe,
 };
 use crate::reports::chosen::{Chosen, ChosenSql};
 use crate::reports::datum_wise_classify::{DatumWiseClassify, DatumWiseSteps};
 use crate::reports::{
-    correlation_matrix::CorrelationMatrix, datum_wise_curve::DatumWiseCurve, datum_wise_policy::DatumWisePolicy,
-    describe_features::DescribeFeatures, evaluate::Evaluate, fit::Fit, knockoffs::Knockoffs, marginal_gains::MarginalGains,
-    model_sql::ModelSql, predict::Predict, selection_path::SelectionPath, stability_selection::StabilitySelection,
+    compare_selectors::CompareSelectors, correlation_matrix::CorrelationMatrix, datum_wise_curve::DatumWiseCurve,
+    datum_wise_policy::DatumWisePolicy, describe_features::DescribeFeatures, evaluate::Evaluate, fit::Fit, knockoffs::Knockoffs,
+    marginal_gains::MarginalGains, model_sql::ModelSql, predict::Predict, selection_path::SelectionPath,
+    stability_selection::StabilitySelection,
 };
 use crate::selectors::{
     datum_wise::DatumWise, neural_greedy_pursuit::NeuralGreedyPursuit, omp::Omp, select_features::SelectFeatures,
@@ -25,12 +29,32 @@ pub fn selectors() -> Vec<Spec> {
         NeuralGreedyPursuit::spec(),
         DatumWise::spec(),
         Lasso::spec(),
+        ElasticNet::spec(),
+        AdaptiveLasso::spec(),
+        BestSubset::spec(),
         Correlation::spec(),
+        FTest::spec(),
+        Chi2::spec(),
+        FisherScore::spec(),
+        MutualInformation::spec(),
+        Mrmr::spec(),
+        Cmim::spec(),
+        Jmi::spec(),
+        Relief::spec(),
         GroupLasso::spec(),
+        DeepLasso::spec(),
         BatchAttention::spec(),
         RandomForest::spec(),
         ExtraTrees::spec(),
         Boosting::spec(),
+        Rfe::spec(),
+        ForwardSelection::spec(),
+        DropOneOut::spec(),
+        Permutation::spec(),
+        Boruta::spec(),
+        Cart::spec(),
+        Deeplift::spec(),
+        Gam::spec(),
         SelectFeatures::spec(),
     ]
 }
@@ -43,6 +67,7 @@ pub fn reports() -> Vec<Spec> {
         SelectionPath::spec(),
         StabilitySelection::spec(),
         Knockoffs::spec(),
+        CompareSelectors::spec(),
         DescribeFeatures::spec(),
         CorrelationMatrix::spec(),
         Fit::spec(),

@@ -107,6 +107,11 @@ impl Run {
         }
     }
 
+    /// The same run for a part of the work, whose progress is nobody's concern.
+    pub(crate) fn quiet(&self) -> Self {
+        Self { progress: None, ..self.clone() }
+    }
+
     /// Tells the time, in seconds since the run began; without it no time passes.
     pub fn with_clock(mut self, clock: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
         self.clock = Some(Arc::new(clock));

@@ -7,7 +7,7 @@ use pursuit_udfs::datum_wise::{
 };
 use pursuit_udfs::options::{Lists, Pairs};
 use pursuit_udfs::testing::{Column, Table, planted};
-use pursuit_udfs::{Block, Coding, Made, Problem, Run, Task};
+use pursuit_udfs::{Block, Coding, Made, Problem, Run, Spending, Task};
 
 fn problem(table: &Table, label: &[f64]) -> Problem {
     Table { task: Some(Task::Classification), ..table.clone() }.problem_of_rows(label)
@@ -109,7 +109,7 @@ fn equals_the_best_policy_there_is() {
     ];
     for (name, table, label, prices) in cases {
         let costs = table.columns.iter().zip(&prices).map(|((name, _), price)| (name.clone(), *price)).collect();
-        let policy = learn(table, &label, 0.0, &Asking { costs, ..Asking::default() });
+        let policy = learn(table, &label, 0.0, &Asking { spending: Spending { costs, budget: None }, ..Asking::default() });
         let (found, best) = (reward(&policy, table, &label), best_reward(table, &label, &prices));
         assert!((found - best).abs() < 1e-9, "{name}: {found} instead of {best}");
     }
@@ -119,7 +119,7 @@ fn equals_the_best_policy_there_is() {
 fn only_rows_that_need_it_ask_for_more() {
     let (table, label) = clear_and_silent();
     let costs = [("clear".to_string(), 0.3)].into();
-    let policy = learn(&table, &label, 0.1, &Asking { costs, ..Asking::default() });
+    let policy = learn(&table, &label, 0.1, &Asking { spending: Spending { costs, budget: None }, ..Asking::default() });
     for (decision, silent) in decide(&policy, &table).iter().zip(table.column(1)) {
         assert_eq!(decision.units, if *silent == 0.0 { vec![1, 0] } else { vec![1] });
     }
@@ -139,22 +139,27 @@ fn the_reward_is_minus_the_datum_wise_loss() {
     assert!(decisions.iter().any(|decision| !decision.units.is_empty()));
 }
 
+fn spending(costs: &[(usize, f64)], budget: Option<f64>) -> Spending {
+    Spending { costs: costs.iter().map(|(at, cost)| (format!("x{at}"), *cost)).collect(), budget }
+}
+
 fn variants() -> Vec<Asking> {
     let name = |at: usize| format!("x{at}");
     let row = Pairs((0..7).map(|at| (name(at), name(at + 1))).collect());
     let plain = Asking::default();
     vec![
-        Asking { budget: Some(2), ..plain.clone() },
-        Asking { costs: [(name(1), 0.2), (name(4), 0.001)].into(), ..plain.clone() },
+        Asking { spending: spending(&[], Some(2.0)), ..plain.clone() },
+        Asking { spending: spending(&[(1, 0.2), (4, 0.001)], None), ..plain.clone() },
+        Asking { spending: spending(&[(1, 0.2), (4, 0.001)], Some(1.5)), ..plain.clone() },
         Asking {
-            costs: [(name(1), 0.2), (name(4), 0.2)].into(),
+            spending: spending(&[(1, 0.2), (4, 0.2)], None),
             next_costs: [(name(1), 0.01), (name(4), 0.01)].into(),
             cost_groups: Lists([("blood".to_string(), vec![name(1), name(4)])].into()),
             cost_matrix: vec![vec![-0.1, 1.0, 1.0], vec![2.0, -0.1, 1.0], vec![1.0, 1.0, -0.1]],
             ..plain.clone()
         },
         Asking { related: row.clone(), gamma: Some(0.05), ..plain.clone() },
-        Asking { related: row, hard: true, budget: Some(4), ..plain.clone() },
+        Asking { related: row, hard: true, spending: spending(&[], Some(4.0)), ..plain.clone() },
         Asking { image: vec![2, 4], gamma: Some(0.3), relation: pursuit_udfs::datum_wise::Relation::All, ..plain },
     ]
 }
@@ -180,7 +185,8 @@ fn no_way_breaks_the_rules() {
             distinct.sort_unstable();
             distinct.dedup();
             assert_eq!(distinct.len(), decision.units.len(), "a feature is asked for twice");
-            assert!(asking.budget.is_none_or(|budget| decision.units.len() <= budget), "the budget is exceeded");
+            let spent: f64 = decision.units.iter().map(|unit| asking.spending.cost(&policy.units[*unit].name)).sum();
+            assert!(asking.spending.budget.is_none_or(|budget| spent <= budget), "the budget is exceeded");
             let mut known = vec![0u64];
             let mut cost = 0.0;
             for unit in &decision.units {
@@ -243,15 +249,18 @@ fn a_policy_knows_the_others_and_nulls() {
 #[test]
 fn a_broken_policy_is_refused() {
     let (table, label) = mixed();
-    let rows = learn(&table, &label, 0.01, &variants()[3]).to_rows();
-    for at in 0..rows.len() {
-        let mut fewer = rows.clone();
-        let gone = fewer.remove(at);
-        // Without `far` or a pair that is near, other rules hold, and the table is whole.
-        if !["far", "near", "relation"].contains(&gone.part.as_str()) {
-            assert!(Policy::from_rows(&fewer).is_err(), "{gone:?}");
+    for variant in [2, 4] {
+        let rows = learn(&table, &label, 0.01, &variants()[variant]).to_rows();
+        for at in 0..rows.len() {
+            let mut fewer = rows.clone();
+            let gone = fewer.remove(at);
+            // Without `far` or a pair that is near, other rules hold, and the table is whole.
+            if !["far", "near", "relation"].contains(&gone.part.as_str()) {
+                assert!(Policy::from_rows(&fewer).is_err(), "{gone:?}");
+            }
         }
     }
+    let rows = learn(&table, &label, 0.01, &variants()[4]).to_rows();
     assert!(Policy::from_rows(&[]).is_err());
     let mut wrong = rows.clone();
     wrong[0].action_id = Some(-1);
@@ -281,7 +290,7 @@ fn mistakes_in_options_are_named() {
     let refused = |asking: Asking| asking.learn(0.01, &problem(&table, &label), &Run::new(0)).unwrap_err().to_string();
     let plain = Asking::default;
     assert_eq!(
-        refused(Asking { costs: [("x9".to_string(), 1.0)].into(), ..plain() }),
+        refused(Asking { spending: spending(&[(9, 1.0)], None), ..plain() }),
         "`costs` names `x9`, which is not a feature; did you mean `x0`? features are x0, x1, x2, x3, x4, x5, x6, x7"
     );
     assert_eq!(

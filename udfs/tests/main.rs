@@ -2,6 +2,7 @@
 
 mod conformance;
 mod datum_wise;
+mod guarantees;
 mod house;
 mod levels;
 mod moments;

@@ -59,8 +59,9 @@ fn values(option: &OptionSpec) -> Vec<Value> {
     }
 }
 
-/// Options that show only where a table is streamed, has a second one beside it, is an image, has rows enough to judge swaps, or has many columns or columns that only matter together: their own tests see to them.
-const ELSEWHERE: [&str; 8] = ["passes", "shuffle_buffer", "swaps", "image", "window", "validation", "shortlist", "lookahead"];
+/// Options that show only where a table is streamed, has a second one beside it, is an image, has rows enough to judge swaps, has columns enough for several to go at once, or has many columns or columns that only matter together: their own tests see to them.
+const ELSEWHERE: [&str; 9] =
+    ["step", "passes", "shuffle_buffer", "swaps", "image", "window", "validation", "shortlist", "lookahead"];
 
 /// Options that decide on which others mean something.
 const DECIDING: [&str; 4] = ["model", "direction", "predictor", "importance"];

@@ -78,7 +78,18 @@ mod tests {
             let halves =
                 format!("stability_selection(sample.diabetes, label => label, selector => '{selector}', k => 1, resamples => 6)");
             assert_ne!(rows(&ctx, &format!("SELECT * FROM {halves}")).await, 0);
+            let costs = format!(
+                "{selector}(sample.diabetes, label => label, costs => MAP {{'bmi': 9.0}}, budget => 3, sample_rows => 200)"
+            );
+            assert_eq!(rows(&ctx, &format!("SELECT * FROM {costs} WHERE cost = 1")).await, 3);
         }
+        let compared =
+            "compare_selectors(sample.diabetes, label => label, k => 2, selectors => ['spread', 'correlation_ratio', 'omp'])";
+        assert_eq!(rows(&ctx, &format!("SELECT * FROM {compared} WHERE valid_score < 1 AND n_features = 2")).await, 3);
+        let ours =
+            rows(&ctx, "SELECT * FROM compare_selectors(sample.diabetes, label => label, k => 2) WHERE selector = 'spread'")
+                .await;
+        assert_eq!(ours, 1, "one that reads moments is compared without being named");
     }
 
     /// Wider than what moments are kept of.

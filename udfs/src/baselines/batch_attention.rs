@@ -5,7 +5,7 @@ use crate::neural::workbench::{self, Workbench};
 use crate::{Problem, Ranking, Reads, Result, Run, Selector, selector};
 
 selector! {
-    /// Batch attention.
+    /// Batch attention: a second network masks the features.
     ///
     /// A second network looks at the rows of each batch and says how much every feature counts: its outputs, averaged over the
     /// batch, go through a softmax and become the mask through which the first network sees the features. Both are trained together,

@@ -14,7 +14,7 @@ choice! {
 }
 
 selector! {
-    /// Gradient boosting importance.
+    /// Gradient boosting importance: trees that mend each other.
     ///
     /// Grows small trees one after the other, each fitted to what those before it leave unexplained, and ranks features by what
     /// their splits gain: the share of the decrease of the loss. Sees thresholds and interactions, and, other than a forest, asks of a feature only what the ones

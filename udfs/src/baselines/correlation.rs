@@ -1,9 +1,11 @@
+use crate::filters::discovery::{Discovery, Scored};
+use crate::filters::variance::Variance;
 use crate::linear::products::Products;
 use crate::linear::pursuit::{Pursuit, explain};
 use crate::{Problem, Ranking, Reads, Result, Run, Selector, selector};
 
 selector! {
-    /// Correlation with the label.
+    /// Correlation with the label, each feature by itself.
     ///
     /// Ranks every feature by itself: the absolute value of Pearson's correlation with the label. Fast and easily
     /// understood, but blind to redundancy: of two copies of a good feature it ranks both at the top.
@@ -12,6 +14,8 @@ selector! {
     /// single column that it is worth beyond chance, because many levels explain something of anything. For classes the label is one
     /// 0/1 column each, jointly. `train_score` and `gain` show what each feature adds to those ranked before it.
     ///
+    /// `p_value` is that of the F test of the feature alone, as in `f_test`. `k => 'auto'` takes what is a discovery at `fdr => 0.05`.
+    ///
     /// Cost: one pass over the table.
     #[selector(
         name = "correlation",
@@ -19,12 +23,22 @@ selector! {
         labels = Any,
         score = "absolute correlation with the label",
     )]
-    pub struct Correlation {}
+    pub struct Correlation {
+        ..discovery: Discovery;
+    }
 }
 
 impl Selector for Correlation {
     fn reads(&self) -> Reads {
         Reads::Moments
+    }
+
+    fn has_size(&self) -> bool {
+        self.discovery.fdr.is_some()
+    }
+
+    fn unused(&self, option: &str) -> Option<&'static str> {
+        self.discovery.unused(option)
     }
 
     fn is_prefix(&self) -> bool {
@@ -34,17 +48,17 @@ impl Selector for Correlation {
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
         let products = Products::new(problem, run)?;
         let start = Pursuit::new(&products);
-        let scored = |unit: usize| run.check().map(|()| (unit, start.projection(unit)));
-        let is_free = |unit: &usize| !products.units[*unit].is_empty() && !problem.must_include.contains(unit);
-        let mut free = (0..problem.units.len()).filter(is_free).map(scored).collect::<Result<Vec<(usize, f64)>>>()?;
-        free.sort_by(|a, b| tie_aware(b.1).total_cmp(&tie_aware(a.1)).then(a.0.cmp(&b.0)));
-        let forced = problem.must_include.iter().filter(|unit| !products.units[**unit].is_empty());
-        let order: Vec<(usize, f64)> = forced.map(|unit| (*unit, start.projection(*unit))).chain(free).collect();
-        explain(problem, &products, run, &order, problem.k)
+        let of_unit = |(unit, variance): (usize, Option<Variance>)| -> Result<Option<Scored>> {
+            run.check()?;
+            Ok(variance.map(|variance| Scored::by_score(start.projection(unit), variance.ln_p())))
+        };
+        let scored = Variance::of(problem, &products).into_iter().enumerate().map(of_unit).collect::<Result<Vec<_>>>()?;
+        let (order, passed_over) = self.discovery.order(problem, &scored);
+        let known = |unit: usize| scored[unit].unwrap_or_default();
+        let order: Vec<(usize, f64)> = order.into_iter().map(|unit| (unit, known(unit).score)).collect();
+        let mut ranking = explain(problem, &products, run, &order, Some(problem.k.unwrap_or(order.len())))?;
+        ranking.choices.iter_mut().for_each(|choice| choice.p_value = known(choice.unit).p_value());
+        ranking.passed_over.extend(passed_over);
+        Ok(ranking)
     }
-}
-
-/// Scores that differ only by rounding sort by column: twelve digits decide.
-fn tie_aware(score: f64) -> f64 {
-    (score * 1e12).round()
 }

@@ -3,7 +3,7 @@ use crate::trees::forest::Forest;
 use crate::{Check, Label, Problem, Ranking, Reads, Result, Run, Selector, selector};
 
 selector! {
-    /// Extremely randomized trees.
+    /// Extremely randomized trees: a forest that cuts at random.
     ///
     /// A forest whose trees see all rows and cut each feature at random: of a few features, each cut anywhere between its least and greatest value in
     /// the node, the split takes the one that purifies the label most. Ranks features by the mean decrease of impurity, averaged over the trees and normalised to 1. Trees

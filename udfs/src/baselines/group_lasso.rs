@@ -1,25 +1,40 @@
+use crate::linear::penalized::Penalties;
+use crate::linear::products::Products;
 use crate::network::training::Training;
 use crate::neural::group_penalty::Penalized;
 use crate::neural::workbench::{self, Workbench};
-use crate::{Check, Problem, Ranking, Reads, Result, Run, Selector, selector};
+use crate::{Check, Problem, Ranking, Reads, Result, Run, Selector, choice, selector};
+
+choice! {
+    /// What predicts the label.
+    pub enum Model {
+        Mlp = "mlp",
+        Linear = "linear",
+    }
+}
 
 selector! {
-    /// Group LASSO of a network.
+    /// Group LASSO: a penalty that drops features.
     ///
     /// Trains a network on all features under the penalty `penalty × Σ ‖w_j‖`, `w_j` the weights with which feature `j` enters the
     /// hidden layer, and ranks features by the length of their weights at the end. One training, one look: nothing adapts to what
     /// has been chosen before, which is what sequential LASSO and sequential attention add.
     ///
-    /// Cost: `4 × features × hidden` operations for each row of each pass.
+    /// `model => 'linear'` is the method as it was first: least squares under the penalty `λ Σ √m_j ‖β_j‖`, `m_j` the columns of a text or a group, which come in together or not at all. The penalty is lowered until `k` features are in,
+    /// and they are ranked in the order in which they come.
     ///
-    /// Source: Zhao, Hu and Wang, 2015. Heterogeneous feature selection with multi-modal deep neural networks and sparse group LASSO.
+    /// Cost: `4 × features × hidden` operations for each row of each pass; linear: one pass over the table, then `features × k` operations a step.
+    ///
+    /// Source: Zhao, Hu and Wang, 2015. Heterogeneous feature selection with multi-modal deep neural networks and sparse group LASSO. For 'linear': Yuan and Lin, 2006. Model selection and estimation in regression with grouped variables.
     #[selector(
         name = "group_lasso",
         aliases = [],
         labels = Any,
-        score = "share of the length of all weights",
+        score = "share of the length of all weights; linear: penalty at which the feature enters",
     )]
     pub struct GroupLasso {
+        /// What predicts the label.
+        model: Model = Model::Mlp;
         /// Weight of the penalty.
         penalty: f64 = 0.01, Check::Between(0.0, 1e6);
         ..training: Training;
@@ -28,10 +43,23 @@ selector! {
 
 impl Selector for GroupLasso {
     fn reads(&self) -> Reads {
-        Reads::Rows
+        match self.model {
+            Model::Mlp => Reads::Rows,
+            Model::Linear => Reads::Moments,
+        }
+    }
+
+    fn unused(&self, option: &str) -> Option<&'static str> {
+        let is_neural = option == "penalty" || Training::has(option);
+        (is_neural && self.model == Model::Linear).then_some("model => 'mlp'")
     }
 
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
+        if self.model == Model::Linear {
+            let products = Products::new(problem, run)?;
+            let weights = products.units.iter().map(|columns| (columns.len() as f64).sqrt()).collect();
+            return Penalties { problem, products: &products, weights, mix: 1.0, penalty: None }.ranking(run);
+        }
         workbench::select(problem, &self.training, run, |bench, most| self.order(bench, most))
     }
 }

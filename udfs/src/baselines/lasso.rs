@@ -1,7 +1,8 @@
 use crate::linear::lars::{Change, Knot, path};
+use crate::linear::penalized::Penalties;
 use crate::linear::products::Products;
 use crate::linear::pursuit::{PATIENCE, Pursuit, explain};
-use crate::{Choice, Problem, Ranking, Reads, Result, Run, Selector, selector};
+use crate::{Check, Choice, Error, Problem, Ranking, Reads, Result, Run, Selector, selector};
 
 selector! {
     /// LASSO, in the order of its path.
@@ -13,7 +14,10 @@ selector! {
     /// least squares on the features ranked so far. `path => true` returns the whole path instead: one row for each step
     /// and active feature, `rank` the step, `score` the penalty at its end, `reason` what happened to the feature in it.
     ///
-    /// Takes numbers and two classes. A text column or a group is in as soon as one of its columns is.
+    /// `penalty => 0.05` asks for the LASSO at that penalty instead of for a number of features: `score` is then the length of a feature's coefficient, where label and features have length 1, and the penalty is on the same
+    /// scale as the `score` of the path.
+    ///
+    /// A text column or a group is in as soon as one of its columns is. With more than two classes, or with `penalty`, the penalty is on the length of all coefficients of a feature, `λ Σ ‖B_j‖`: one feature comes in for all classes at once.
     ///
     /// Cost: one pass over the table, then `features × k` operations a step.
     ///
@@ -21,12 +25,14 @@ selector! {
     #[selector(
         name = "lasso",
         aliases = [],
-        labels = NumberOrTwoClasses,
+        labels = Any,
         score = "penalty at which the feature enters",
     )]
     pub struct Lasso {
         /// Return every step of the path, not only its end.
         path: bool = false;
+        /// The penalty, instead of a number of features.
+        penalty: Option<f64> = None, Check::Between(0.0, 1.0);
     }
 }
 
@@ -35,8 +41,20 @@ impl Selector for Lasso {
         Reads::Moments
     }
 
+    fn has_size(&self) -> bool {
+        self.penalty.is_some()
+    }
+
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
         let products = Products::new(problem, run)?;
+        if products.labels > 1 || self.penalty.is_some() {
+            if self.path {
+                let why = if self.penalty.is_some() { "leave out `penalty`" } else { "take numbers or two classes" };
+                return Err(Error::call(format!("`path` follows one coefficient a feature through all penalties; {why}")));
+            }
+            let weights = vec![1.0; problem.units.len()];
+            return Penalties { problem, products: &products, weights, mix: 1.0, penalty: self.penalty }.ranking(run);
+        }
         let mut fixed = Pursuit::new(&products);
         problem.must_include.iter().for_each(|unit| fixed.take_unit(*unit));
         let k = match problem.k {

@@ -13,7 +13,7 @@ choice! {
 }
 
 selector! {
-    /// Random forest importance.
+    /// Random forest importance: what many trees split by.
     ///
     /// Grows trees on random samples of the rows and ranks features by how much their splits purify the label: the mean
     /// decrease of impurity, averaged over the trees and normalised to 1. Sees thresholds and interactions that linear methods

@@ -1,3 +1,5 @@
+use crate::Problem;
+
 /// One chosen unit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
@@ -15,6 +17,8 @@ pub struct Choice {
     pub valid_score: Option<f64>,
     /// Its standard error, where it is a mean over folds.
     pub valid_error: Option<f64>,
+    /// How likely so strong a connection with the label would be by chance, where a selector tests for one.
+    pub p_value: Option<f64>,
     /// What acquiring the unit costs, where a selector knows.
     pub cost: Option<f64>,
     /// Coefficient of a single-column unit, in the input's units.
@@ -35,6 +39,7 @@ impl Choice {
             train_score: None,
             valid_score: None,
             valid_error: None,
+            p_value: None,
             cost: None,
             coefficient: None,
             reason: None,
@@ -52,6 +57,25 @@ pub struct Ranking {
 }
 
 impl Ranking {
+    /// Some units by their importance, the most important first, behind those that must be included; with `k => 'auto'` those above the mean.
+    pub(crate) fn by_importance(
+        problem: &Problem,
+        units: impl Iterator<Item = usize>,
+        importance: impl Fn(usize) -> f64,
+    ) -> Self {
+        let (forced, mut order): (Vec<usize>, Vec<usize>) = units.partition(|unit| problem.must_include.contains(unit));
+        // Of equals the first stays first.
+        order.sort_by(|a, b| importance(*b).total_cmp(&importance(*a)));
+        let positive = order.iter().chain(&forced).map(|unit| importance(*unit).max(0.0));
+        let mean = positive.sum::<f64>() / problem.units.len() as f64;
+        let above = order.iter().filter(|unit| importance(**unit) > mean).count();
+        let most = problem.k.unwrap_or(problem.must_include.len() + above);
+        let forced = problem.must_include.iter().filter(|unit| forced.contains(unit)).copied();
+        let chosen = forced.chain(order).take(most).enumerate();
+        let choices = chosen.map(|(at, unit)| Choice::new(at + 1, unit, importance(unit))).collect();
+        Self { choices, passed_over: Vec::new() }
+    }
+
     pub fn units(&self) -> Vec<usize> {
         self.choices.iter().map(|choice| choice.unit).collect()
     }

@@ -1,7 +1,9 @@
-use crate::contract::selector::{Reads, Selector};
+use std::sync::Arc;
+
+use crate::contract::selector::{Reads, Selector, Spec};
 use crate::settings::options::Settings;
 use crate::settings::repeated::Repeated;
-use crate::{Parting, Problem, Result, Run};
+use crate::{Error, Label, Labels, Parting, Problem, Result, Run};
 
 /// A function on tables that answers with columns of its own rather than with a ranking.
 pub trait Report: Send + Sync {
@@ -26,6 +28,16 @@ pub trait Report: Send + Sync {
         Parting::for_folds(folds.unwrap_or(1), columns, seed)
     }
 
+    /// The selectors that it compares, of those that there are, if it does.
+    fn compares(&self, _known: &[&Spec]) -> Result<Vec<Repeats>> {
+        Ok(Vec::new())
+    }
+
+    /// The values of the answer, with the selectors that it compares.
+    fn report_on_all(&self, _selectors: &[Compared], problem: &Problem, run: &Run) -> Result<Vec<Values>> {
+        self.report(problem, run)
+    }
+
     /// The values of the answer, with the selector that it repeats.
     fn report_on(&self, _selector: Option<&dyn Selector>, problem: &Problem, run: &Run) -> Result<Vec<Values>> {
         self.report(problem, run)
@@ -43,6 +55,30 @@ pub trait Report: Send + Sync {
 pub struct Repeats {
     pub selector: String,
     pub options: Settings,
+}
+
+/// One of several selectors that are compared.
+pub struct Compared {
+    pub name: String,
+    pub labels: Labels,
+    pub selector: Arc<dyn Selector>,
+}
+
+impl Compared {
+    pub fn new(spec: &Spec, options: &Settings) -> Result<Self> {
+        Ok(Self { name: spec.name.to_string(), labels: spec.labels, selector: spec.selector(options)? })
+    }
+
+    /// Refuses a label that the selector cannot predict.
+    pub fn check_label(&self, label: &Label) -> Result<()> {
+        match (self.labels, label) {
+            (Labels::NumberOrTwoClasses, Label::Classes(classes)) if classes.len() > 2 => {
+                Err(Error::data(format!("takes numbers or two classes, and the label has {} classes", classes.len())))
+            }
+            (Labels::Classes, Label::Numbers) => Err(Error::data("takes classes, and the label is a number")),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Repeated {

@@ -24,6 +24,16 @@ pub trait Selector: Send + Sync {
         false
     }
 
+    /// Whether it sees to `costs` and `budget` itself. Otherwise its ranking is bought from.
+    fn spends(&self) -> bool {
+        false
+    }
+
+    /// Whether its own options say how many features there are, so that without `k` it chooses as many as they allow instead of ten.
+    fn has_size(&self) -> bool {
+        false
+    }
+
     /// How it selects in one pass, if its options ask for that.
     fn streaming(&self) -> Option<&dyn Streaming> {
         None
@@ -139,7 +149,7 @@ impl Spec {
                 .filter(move |_| is_option)
         });
         // Who repeats a selector takes what is asked of it.
-        let repeats = own.iter().any(|option| option.name == SELECTOR);
+        let repeats = own.iter().any(|option| [SELECTOR, SELECTORS].contains(&option.name));
         let is_meant = |option: &OptionSpec| {
             let of_rankings = FOR_RANKINGS.contains(&option.name);
             match self.asks {
@@ -150,7 +160,9 @@ impl Spec {
                 Asks::Label | Asks::Model => self.is_selector() || !of_rankings || (repeats && option.name != "rows"),
             }
         };
-        let common = Common::specs().into_iter().filter(is_meant);
+        // Some have common options among their own, because they see to them themselves.
+        let names: Vec<&str> = own.iter().map(|option| option.name).collect();
+        let common = Common::specs().into_iter().filter(is_meant).filter(|option| !names.contains(&option.name));
         model.chain(own).chain(table).chain(common).collect()
     }
 
@@ -174,10 +186,13 @@ impl Spec {
 pub const KEY: &str = "key";
 
 /// Common options that only mean something where features are ranked.
-const FOR_RANKINGS: [&str; 5] = ["k", "folds", "must_include", "rows", "reads"];
+const FOR_RANKINGS: [&str; 7] = ["k", "folds", "must_include", "rows", "reads", "costs", "budget"];
 
 /// The option of every function that repeats a selector: its name.
 pub const SELECTOR: &str = "selector";
+
+/// The option of a function that compares selectors: their names.
+pub const SELECTORS: &str = "selectors";
 
 /// Common options that mean nothing where the answer is the chosen columns.
 const NOT_FOR_CHOSEN: [&str; 2] = ["rows", "partition_by"];

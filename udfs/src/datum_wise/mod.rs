@@ -22,7 +22,7 @@ pub use decisions::{Decisions, Detail};
 pub(crate) use model::Decider;
 pub use options::Asking;
 pub use policy::{Action, Decision, Policy, PolicyColumn, PolicyUnit, Step, Weights};
-pub use rewards::{Discount, Neighbours, Relation, Rewards};
+pub use rewards::{Discount, Neighbours, Purse, Relation, Rewards};
 pub use table::{POLICY_COLUMNS, PolicyRow};
 pub use train::Training;
 

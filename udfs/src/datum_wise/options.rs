@@ -2,15 +2,12 @@ use std::collections::BTreeMap;
 
 use crate::datum_wise::{Discount, Neighbours, Policy, Relation, Rewards, Training, classes, learn};
 use crate::settings::options::{Lists, Pairs, unknown_names};
+use crate::settings::spending::Spending;
 use crate::{Check, Error, Problem, Result, Rows, Run, options};
 
 options! {
     /// What asking and predicting cost, and how a policy is trained: the options of every datum-wise function.
     pub struct Asking {
-        /// Most features that a row may ask for; NULL: all.
-        budget: Option<usize> = None, Check::AtLeast(1.0);
-        /// What asking for a feature costs, by feature or group; the others cost `lambda`.
-        costs: BTreeMap<String, f64> = BTreeMap::new(), Check::AtLeast(0.0);
         /// What it costs once another feature of its cost group is known: blood is drawn once.
         next_costs: BTreeMap<String, f64> = BTreeMap::new(), Check::AtLeast(0.0);
         /// Features that share an expense, for `next_costs`.
@@ -35,6 +32,7 @@ options! {
         mixture: f64 = 0.7, Check::Between(0.0, 0.999);
         /// Penalty on the squared weights of the regressions, for each unit of weight.
         ridge: f64 = 0.01, Check::Above(0.0);
+        ..spending: Spending;
     }
 }
 
@@ -72,10 +70,13 @@ impl Asking {
         let classes = classes(&problem.label)?;
         let mut rewards = Rewards::plain(classes.len(), units.len(), lambda);
         let names = Names { problem, units };
-        for (name, cost) in &self.costs {
+        for (name, cost) in &self.spending.costs {
             names.find("costs", name)?.into_iter().for_each(|unit| rewards.prices[unit] = *cost);
         }
-        rewards.budget = self.budget;
+        if let Some(budget) = self.spending.budget {
+            let costs: Vec<f64> = units.iter().map(|unit| self.spending.cost(&problem.units[*unit].name)).collect();
+            rewards = rewards.within(budget, costs);
+        }
         if !self.cost_matrix.is_empty() {
             rewards.mistakes = self.mistakes(classes)?;
         }

@@ -1,12 +1,12 @@
 use rayon::prelude::*;
 
-use crate::Result;
 use crate::datum_wise::policy::Weights;
 use crate::datum_wise::rewards::{has, words};
 use crate::datum_wise::states::States;
 use crate::datum_wise::train::{FOLDS, Fitted, Learner};
 use crate::kernels::blocked_cholesky::BlockedCholesky;
 use crate::kernels::tiles::Tiles;
+use crate::{Result, Run};
 
 /// The weights of one action.
 type Solution = Vec<f64>;
@@ -23,11 +23,12 @@ impl Learner<'_> {
             rest
         };
         let open = Matrix::sum(sums.iter().map(|[open, _]| open));
-        let of_classes = |matrix: &Matrix| solve(inputs, classes, self.training.ridge, |i, j| matrix.get(i, j));
+        let of_classes = |matrix: &Matrix| solve(inputs, classes, self.training.ridge, |i, j| matrix.get(i, j), self.run);
         let (whole, without) = rayon::join(
             || of_classes(&total),
-            || (0..FOLDS).into_par_iter().map(|fold| of_classes(&without(fold))).collect::<Vec<_>>(),
+            || (0..FOLDS).into_par_iter().map(|fold| of_classes(&without(fold))).collect::<Result<Vec<_>>>(),
         );
+        let (whole, without) = (whole?, without?);
         let of_unit = |unit: usize| self.regress_unit(states, &open, unit);
         let units: Vec<Solution> = (0..self.rewards.units()).into_par_iter().map(of_unit).collect::<Result<_>>()?;
         let weights = |classes: &[Solution]| self.weights(classes.iter().chain(&units).collect());
@@ -103,7 +104,7 @@ impl Learner<'_> {
         }
         let (less, more) = (less.finish(), more.finish());
         let sum = |i: usize, j: usize| if j < inputs { open.get(i, j) - less.get(i, j) + more.get(i, j) } else { earned[i] };
-        let mut solution = solve(inputs, 1, self.training.ridge, sum).swap_remove(0);
+        let mut solution = solve(inputs, 1, self.training.ridge, sum, self.run)?.swap_remove(0);
         // Where it can be asked for it is not known, so that these inputs are 0; only rounding says otherwise.
         solution[1 + unit] = 0.0;
         self.sample.units[unit].clone().for_each(|column| solution[1 + units + column] = 0.0);
@@ -163,11 +164,11 @@ impl Matrix {
 
 /// The regression of each of the last `outputs` columns on the first `inputs`, given sums of products; the first column is the constant, which is
 /// not penalised.
-fn solve(inputs: usize, outputs: usize, ridge: f64, sum: impl Fn(usize, usize) -> f64) -> Vec<Solution> {
+fn solve(inputs: usize, outputs: usize, ridge: f64, sum: impl Fn(usize, usize) -> f64, run: &Run) -> Result<Vec<Solution>> {
     let weight = sum(0, 0);
     // No state allows it: it is worth nothing.
     if weight <= 0.0 {
-        return vec![vec![0.0; inputs]; outputs];
+        return Ok(vec![vec![0.0; inputs]; outputs]);
     }
     let mut strips = BlockedCholesky::default();
     strips.clear(inputs, outputs);
@@ -175,13 +176,14 @@ fn solve(inputs: usize, outputs: usize, ridge: f64, sum: impl Fn(usize, usize) -
         strips.set(i, i, sum(i, i) + if i > 0 { ridge * weight } else { 0.0 });
         (i + 1..inputs + outputs).for_each(|j| strips.set(i, j, sum(i, j)));
     }
-    strips.factorise(&vec![0.0; inputs]);
+    strips.factorise_unless(&vec![0.0; inputs], &|| run.check().is_err());
+    run.check()?;
     let solution = |output: usize| {
         let mut solution = vec![0.0; inputs];
         strips.solution(output, &mut solution);
         solution
     };
-    (0..outputs).map(solution).collect()
+    Ok((0..outputs).map(solution).collect())
 }
 
 /// Sums of products of inputs of which most are 0. A few are multiplied one by one; many are packed, and multiplied together by the

@@ -41,8 +41,26 @@ pub struct Rewards {
     pub prices: Vec<f64>,
     /// Most units that may be asked for.
     pub budget: Option<usize>,
+    /// Most that they may cost together, where they differ.
+    pub purse: Option<Purse>,
     pub discount: Option<Discount>,
     pub neighbours: Option<Neighbours>,
+}
+
+/// What may be spent on a row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Purse {
+    pub budget: f64,
+    /// What each unit counts.
+    pub costs: Vec<f64>,
+}
+
+impl Purse {
+    /// Whether a unit can be paid for beside those that are known.
+    fn holds(&self, unit: usize, known: &[u64]) -> bool {
+        let spent: f64 = self.costs.iter().enumerate().filter(|(unit, _)| has(known, *unit)).map(|(_, cost)| cost).sum();
+        spent + self.costs[unit] <= self.budget * (1.0 + 1e-9)
+    }
 }
 
 /// Another price once one of the units is known with which this one shares an expense: blood is drawn once.
@@ -67,7 +85,21 @@ impl Rewards {
     /// Every unit has the same price, every mistake costs 1.
     pub fn plain(classes: usize, units: usize, lambda: f64) -> Self {
         let mistakes = (0..classes * classes).map(|at| f64::from(at / classes != at % classes)).collect();
-        Self { classes, mistakes, prices: vec![lambda; units], budget: None, discount: None, neighbours: None }
+        Self { classes, mistakes, prices: vec![lambda; units], budget: None, purse: None, discount: None, neighbours: None }
+    }
+
+    /// The same with a limit on what is spent on a row. Where every unit costs 1 their number is limited, which is quicker to look at.
+    pub fn within(self, budget: f64, costs: Vec<f64>) -> Self {
+        let mut cheapest = costs.clone();
+        cheapest.sort_by(f64::total_cmp);
+        let mut spent = 0.0;
+        let fits = |cost: &&f64| {
+            spent += **cost;
+            spent <= budget * (1.0 + 1e-9)
+        };
+        let most = cheapest.iter().take_while(fits).count();
+        let purse = costs.iter().any(|cost| *cost != 1.0).then_some(Purse { budget, costs });
+        Self { budget: Some(most), purse, ..self }
     }
 
     pub fn units(&self) -> usize {
@@ -80,7 +112,7 @@ impl Rewards {
 
     /// Whether prices do not depend on what is known.
     pub(crate) fn is_plain(&self) -> bool {
-        self.discount.is_none() && self.neighbours.is_none()
+        self.discount.is_none() && self.neighbours.is_none() && self.purse.is_none()
     }
 
     /// Whether another unit may be asked for at all.
@@ -89,8 +121,11 @@ impl Rewards {
     }
 
     /// The price of a unit beside those that are known; `None` if it may not be asked for. Whether it is known itself, and
-    /// whether the budget is spent, are not looked at.
+    /// whether the number of units is reached, are not looked at.
     pub fn price(&self, unit: usize, known: &[u64]) -> Option<f64> {
+        if self.purse.as_ref().is_some_and(|purse| !purse.holds(unit, known)) {
+            return None;
+        }
         if let Some(near) = &self.neighbours {
             let is_near = match near.relation {
                 Relation::Any => meets(known, &near.related[unit]) || known.iter().all(|word| *word == 0),
@@ -125,6 +160,18 @@ mod tests {
         assert_eq!(rewards.price(0, &set(&[2])), Some(17.0));
         assert_eq!(rewards.price(0, &set(&[1])), Some(15.0));
         assert_eq!(rewards.price(1, &set(&[0, 2])), Some(20.0));
+    }
+
+    #[test]
+    fn a_purse_is_spent_by_what_is_known() {
+        let rewards = Rewards::plain(2, 3, 0.1).within(5.0, vec![3.0, 2.0, 4.0]);
+        assert_eq!(rewards.budget, Some(2), "the two cheapest");
+        assert_eq!(
+            [rewards.price(1, &set(&[0])), rewards.price(2, &set(&[0])), rewards.price(2, &set(&[]))],
+            [Some(0.1), None, Some(0.1)]
+        );
+        let counted = Rewards::plain(2, 3, 0.1).within(2.0, vec![1.0; 3]);
+        assert_eq!((counted.budget, counted.purse, counted.neighbours.is_none()), (Some(2), None, true));
     }
 
     /// 0 – 1 – 2 in a row; the first is always near.

@@ -17,7 +17,8 @@ use crate::{Error, Result};
 /// | `mean` | of a number, or the share of a level; `missing`: the share of NULLs; `others`: of texts that are none of the levels; `bucket`: of a bucket of texts, whose `level` is its number and how many there are |
 /// | `price`, `next_price` | of a feature; next to one of those it is `shared` with |
 /// | `mistake` | what predicting a class costs where `feature` is true |
-/// | `class`, `given`, `budget`, `near`, `far`, `relation` | the rest of the rules |
+/// | `budget`, `cost` | what a row may spend, and what a feature counts of it; 1 where it is not said |
+/// | `class`, `given`, `near`, `far`, `relation` | the rest of the rules |
 pub const POLICY_COLUMNS: [(&str, Kind); 7] = [
     ("part", Kind::Text),
     ("action_id", Kind::Whole),
@@ -158,7 +159,10 @@ impl Policy {
             rows.push(PolicyRow::new("next_price", *price).action(classes + unit, names[classes + unit]));
         }
         if let Some(budget) = self.rewards.budget {
-            rows.push(PolicyRow::new("budget", budget as f64));
+            rows.push(PolicyRow::new("budget", self.rewards.purse.as_ref().map_or(budget as f64, |purse| purse.budget)));
+        }
+        for (unit, cost) in self.rewards.purse.iter().flat_map(|purse| purse.costs.iter().enumerate()) {
+            rows.push(PolicyRow::new("cost", *cost).action(classes + unit, names[classes + unit]));
         }
         for (order, unit) in self.given.iter().enumerate() {
             rows.push(PolicyRow {
@@ -194,13 +198,21 @@ impl Policy {
             Some(far) => Some(Neighbours { related: sets(rows, "near", c, u)?, relation: relation(rows)?, far: far.value }),
             None => None,
         };
-        let budget = rows.iter().find(|row| row.part == "budget").and_then(|row| row.value).map(|budget| budget as usize);
+        let budget = rows.iter().find(|row| row.part == "budget").and_then(|row| row.value);
+        let costs = match has_part("cost") {
+            true => numbers(rows, "cost", 1, u, |row| Some((0, action(row)?.checked_sub(c)?)))?,
+            false => vec![1.0; u],
+        };
+        if has_part("cost") && budget.is_none() {
+            return Err(broken("it has costs, and no budget"));
+        }
         let mut given: Vec<&PolicyRow> = rows.iter().filter(|row| row.part == "given").collect();
         given.sort_by_key(|row| row.feature_id);
         let unit = |row: &PolicyRow| action(row).and_then(|at| at.checked_sub(c)).filter(|at| *at < u);
         let given =
             given.into_iter().map(|row| unit(row).ok_or_else(|| broken("`given` names no feature"))).collect::<Result<_>>()?;
-        let rewards = Rewards { classes: c, mistakes, prices, budget, discount, neighbours };
+        let rewards = Rewards { classes: c, mistakes, prices, budget: None, purse: None, discount, neighbours };
+        let rewards = if let Some(budget) = budget { rewards.within(budget, costs) } else { rewards };
         let weights = Weights { actions: c + u, start, known, values };
         let units = unit_names.into_iter().zip(ranges).map(|(name, columns)| PolicyUnit { name, columns }).collect();
         Ok(Self { classes, units, columns, weights, rewards, given })

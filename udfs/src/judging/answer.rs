@@ -1,13 +1,13 @@
 //! Around every selector, ours and a plugin's: what it answers is checked and completed, so that the columns of an answer mean the same for all.
 
 use crate::judging::notes::annotate;
-use crate::judging::size;
+use crate::judging::{size, spending};
 use crate::linear::products::Products;
 use crate::linear::pursuit::explain;
 use crate::{Error, Problem, Ranking, Result, Run, Selector};
 
 /// Asks a selector, and returns its ranking with `gain`, `train_score` and `coefficient` of every choice: those of least squares on the features up to it,
-/// unless the selector gave its own. With folds also `valid_score` and `valid_error`, and as many choices as these say. Notes are added to all.
+/// unless the selector gave its own. With costs they are bought, and with folds also `valid_score` and `valid_error`, and as many choices as these say. Notes are added to all.
 pub fn answer(selector: &dyn Selector, problem: &Problem, run: &Run) -> Result<Ranking> {
     let mut ranking = match problem.folds {
         Some(folds) => size::in_folds(selector, problem, folds, run)?,
@@ -21,6 +21,9 @@ pub fn answer(selector: &dyn Selector, problem: &Problem, run: &Run) -> Result<R
 
 /// Asks once, about all rows.
 pub(crate) fn once(selector: &dyn Selector, problem: &Problem, run: &Run) -> Result<Ranking> {
+    if let Some(costs) = problem.costs.as_ref().filter(|_| !selector.spends()) {
+        return spending::bought(selector, costs, problem, run);
+    }
     let mut ranking = selector.select(problem, run)?;
     // What was chosen in time is not thrown away because the rest takes longer.
     let run = &run.until(None);
@@ -36,7 +39,7 @@ pub(super) fn is_path(ranking: &Ranking) -> bool {
     ranking.choices.iter().enumerate().any(|(at, choice)| choice.rank != at + 1)
 }
 
-fn check(ranking: &Ranking, problem: &Problem) -> Result<()> {
+pub(super) fn check(ranking: &Ranking, problem: &Problem) -> Result<()> {
     let count = problem.units.len();
     let mut chosen = vec![None; count];
     for choice in &ranking.choices {
@@ -49,6 +52,7 @@ fn check(ranking: &Ranking, problem: &Problem) -> Result<()> {
             ("train_score", choice.train_score),
             ("valid_score", choice.valid_score),
             ("valid_error", choice.valid_error),
+            ("p_value", choice.p_value),
             ("cost", choice.cost),
             ("coefficient", choice.coefficient),
         ];

@@ -105,11 +105,22 @@ pub(crate) fn imitate(problem: &Problem, run: &Run) -> Result<Imitated> {
     let seen = Seen { rows: problem.seen().rows, missing: vec![0; names.len()], ..Seen::default() };
     let (label, weight) = (Label::Numbers, products.rows);
     let means = vec![0.0; design.len()];
-    let gram = Gram { design, label: label.clone(), seen, weight, means, matrix, products: label_products, label_energy: 1.0 };
+    let (label_means, label_energy, label_of_gram) = (vec![0.0], 1.0, label.clone());
+    let gram =
+        Gram { design, label: label_of_gram, seen, weight, means, label_means, matrix, products: label_products, label_energy };
     let table = Arc::new(Table::of_gram(names, gram));
     let k = Some(all_units.len());
-    let problem =
-        Problem { table, units: all_units, label, k, must_include: Vec::new(), folds: None, parts: None, ..problem.clone() };
+    let problem = Problem {
+        table,
+        units: all_units,
+        label,
+        k,
+        must_include: Vec::new(),
+        folds: None,
+        parts: None,
+        costs: None,
+        ..problem.clone()
+    };
     Ok(Imitated { problem, stands_for })
 }
 

@@ -62,11 +62,13 @@ impl<'a> Pieces<'a> {
         };
         // The largest first, each to the fold that has least.
         let mut order: Vec<usize> = (0..parts.len()).collect();
-        order.sort_by(|a, b| parts[*b].weight().total_cmp(&parts[*a].weight()).then(a.cmp(b)));
+        // A weight of 2 and a row twice may differ in the last digit, which must not decide.
+        let weight = |part: usize| (parts[part].weight() * 1e6).round();
+        order.sort_by(|a, b| weight(*b).total_cmp(&weight(*a)).then(a.cmp(b)));
         let (mut members, mut weights) = (vec![Vec::new(); folds], vec![0.0; folds]);
         for part in order {
             let least = (1..folds).fold(0, |least, fold| if weights[fold] < weights[least] { fold } else { least });
-            weights[least] += parts[part].weight();
+            weights[least] += weight(part);
             members[least].push(part);
         }
         if weights.contains(&0.0) {

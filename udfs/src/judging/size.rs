@@ -9,7 +9,15 @@ use crate::{Error, Problem, Ranking, Reads, Result, Run, Selector};
 const SIZES_MAX: usize = 64;
 
 /// Means and standard errors over folds, for each number of features from 0 on.
-struct Curve(Vec<(f64, f64)>);
+pub(crate) struct Curve(Vec<(f64, f64)>);
+
+/// A ranking that folds have judged.
+pub(crate) struct Sized {
+    pub ranking: Ranking,
+    pub curve: Curve,
+    /// What choosing by all rows took, if there is a clock.
+    pub seconds: f64,
+}
 
 /// How many features are looked at.
 pub(crate) fn most(problem: &Problem) -> usize {
@@ -18,11 +26,23 @@ pub(crate) fn most(problem: &Problem) -> usize {
 
 /// The ranking with `valid_score` and `valid_error` of every beginning; without `k` cut where these say.
 pub(super) fn in_folds(selector: &dyn Selector, problem: &Problem, folds: usize, run: &Run) -> Result<Ranking> {
+    let Sized { mut ranking, curve, .. } = sized(selector, problem, folds, run)?;
+    for choice in &mut ranking.choices {
+        let (score, error) = curve.at(choice.rank);
+        (choice.valid_score, choice.valid_error) = (Some(score), Some(error));
+    }
+    Ok(ranking)
+}
+
+/// The ranking, without `k` cut where the folds say, and what they think of its beginnings.
+pub(crate) fn sized(selector: &dyn Selector, problem: &Problem, folds: usize, run: &Run) -> Result<Sized> {
     if problem.held_out.is_some() {
         return Err(Error::call("`folds` cannot be used beside a table of rows that judge; leave one of them out"));
     }
     let asked = Problem { k: Some(most(problem)), folds: None, ..problem.clone() };
+    let begun = run.seconds();
     let mut ranking = once(selector, &asked, run)?;
+    let seconds = run.seconds() - begun;
     if is_path(&ranking) {
         return Err(Error::call("`folds` judges a ranking, and this is a path; leave one of them out"));
     }
@@ -33,11 +53,7 @@ pub(super) fn in_folds(selector: &dyn Selector, problem: &Problem, folds: usize,
             cut(selector, &asked, size, &mut ranking, run)?;
         }
     }
-    for choice in &mut ranking.choices {
-        let (score, error) = curve.at(choice.rank);
-        (choice.valid_score, choice.valid_error) = (Some(score), Some(error));
-    }
-    Ok(ranking)
+    Ok(Sized { ranking, curve, seconds })
 }
 
 /// Leaves the first choices. What they explain together is asked again, of the selector itself where that takes no time.
@@ -74,7 +90,8 @@ impl Curve {
         Ok(Self((0..longest).map(at).collect()))
     }
 
-    fn at(&self, size: usize) -> (f64, f64) {
+    /// What the first so many features are worth.
+    pub fn at(&self, size: usize) -> (f64, f64) {
         self.0[size.min(self.0.len() - 1)]
     }
 

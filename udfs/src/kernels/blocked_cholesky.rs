@@ -55,13 +55,18 @@ impl BlockedCholesky {
 
     /// Factorises in place. A pivot that rounding made worthless is replaced by its column's `floor`, which leaves that column out.
     pub fn factorise(&mut self, floor: &[f64]) {
+        self.factorise_unless(floor, &|| false);
+    }
+
+    /// The same, but it ends half-way when it is stopped, and the factor is of no use then. A large one takes seconds.
+    pub fn factorise_unless(&mut self, floor: &[f64], is_stopped: &dyn Fn() -> bool) {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
             // SAFETY: the processor has the features that the function was compiled for.
-            unsafe { factorise_avx2(self, floor) };
+            unsafe { factorise_avx2(self, floor, is_stopped) };
             return;
         }
-        factorise(self, floor, kernel());
+        factorise(self, floor, is_stopped, kernel());
     }
 
     /// The coefficients for one right-hand side.
@@ -142,16 +147,19 @@ impl std::ops::DerefMut for Aligned {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-fn factorise_avx2(matrix: &mut BlockedCholesky, floor: &[f64]) {
-    factorise(matrix, floor, kernel());
+fn factorise_avx2(matrix: &mut BlockedCholesky, floor: &[f64], is_stopped: &dyn Fn() -> bool) {
+    factorise(matrix, floor, is_stopped, kernel());
 }
 
 /// Inlined, so that it is compiled once for every processor and once for those with wide registers.
 #[inline(always)]
-fn factorise(matrix: &mut BlockedCholesky, floor: &[f64], kernel: Kernel) {
+fn factorise(matrix: &mut BlockedCholesky, floor: &[f64], is_stopped: &dyn Fn() -> bool, kernel: Kernel) {
     let (n, height, length) = (matrix.n, matrix.height, matrix.height * WIDTH);
     let strips = matrix.values.len() / length.max(1);
     for top in (0..n).step_by(WIDTH) {
+        if is_stopped() {
+            return;
+        }
         let first = top / WIDTH;
         // What the rows above have explained.
         for right in first..strips {

@@ -7,6 +7,7 @@ pub(crate) mod double;
 pub(crate) mod gemm;
 #[cfg(target_arch = "x86_64")]
 mod gemm_avx512;
+pub(crate) mod tails;
 pub(crate) mod team;
 pub mod tiles;
 
@@ -18,7 +19,7 @@ pub(crate) fn argmax(scores: impl Iterator<Item = Option<f64>>) -> Option<(usize
     let mut best: Option<(usize, f64)> = None;
     for (index, score) in scores.enumerate() {
         let Some(score) = score else { continue };
-        if best.is_none_or(|(_, top)| score > top * (1.0 + TIE)) {
+        if best.is_none_or(|(_, top)| score > top + TIE * top.abs()) {
             best = Some((index, score));
         }
     }
@@ -47,6 +48,7 @@ mod tests {
     fn ties_go_to_the_lower_index() {
         let scores = [Some(1.0), None, Some(2.0), Some(2.0 * (1.0 + 1e-14)), Some(0.5)];
         assert_eq!(argmax(scores.into_iter()), Some((2, 2.0)));
+        assert_eq!(argmax([Some(-2.0), Some(-2.0), Some(-3.0)].into_iter()), Some((0, -2.0)));
         assert_eq!(argmax([None, None].into_iter()), None);
     }
 

@@ -82,7 +82,7 @@ impl Products {
             unit_of.resize(combinations.len(), unit);
             units.push(start..combinations.len());
         }
-        let mut products = match &problem.table.data {
+        let (correlations, labels, rows, label_length, source, memory) = match &problem.table.data {
             Data::Gram(gram) => {
                 let d = gram.design.len();
                 let memory = run.reserve(matrix_bytes(combinations.len()))?;
@@ -94,17 +94,7 @@ impl Products {
                 };
                 let correlations = combinations.iter().flat_map(|c| (0..labels).map(move |q| correlation(c, q))).collect();
                 let rows = gram.weight.max(gram.seen.rows as f64);
-                Self {
-                    units,
-                    unit_of,
-                    correlations,
-                    labels,
-                    rows,
-                    combinations,
-                    label_length,
-                    source,
-                    ..Self::empty(run, memory)
-                }
+                (correlations, labels, rows, label_length, source, memory)
             }
             Data::Rows(rows) => {
                 let few = combinations.len() <= FEW;
@@ -138,19 +128,11 @@ impl Products {
                     memory.shrink_to(matrix_bytes(combinations.len()));
                 }
                 let rows = rows.weight().max(rows.rows() as f64);
-                Self {
-                    units,
-                    unit_of,
-                    correlations,
-                    labels,
-                    rows,
-                    combinations,
-                    label_length,
-                    source,
-                    ..Self::empty(run, memory)
-                }
+                (correlations, labels, rows, label_length, source, memory)
             }
         };
+        let mut products =
+            Self { units, unit_of, correlations, labels, rows, combinations, label_length, source, ..Self::empty(run, memory) };
         products.settle_units();
         products.energies = (0..products.columns()).map(|j| products.inner(j, j)).collect();
         Ok(products)

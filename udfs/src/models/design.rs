@@ -18,8 +18,10 @@ pub(crate) struct Design<'a> {
 impl<'a> Design<'a> {
     pub fn new(problem: &'a Problem) -> Self {
         let rows = problem.rows();
-        let varies = |column: &usize| rows.columns[*column].iter().any(|x| *x != 0.0);
-        Self { rows, inputs: Inputs::new(problem, rows, (0..rows.columns.len()).filter(varies).collect()) }
+        let mut is_asked = vec![false; rows.columns.len()];
+        problem.units.iter().flat_map(|unit| &unit.columns).for_each(|column| is_asked[*column] = true);
+        let takes_part = |column: &usize| is_asked[*column] && rows.columns[*column].iter().any(|x| *x != 0.0);
+        Self { rows, inputs: Inputs::new(problem, rows, (0..rows.columns.len()).filter(takes_part).collect()) }
     }
 
     pub fn columns(&self) -> usize {

@@ -16,6 +16,22 @@ const ACCURACY: f64 = 1e-11;
 /// The coefficients that make the log loss small, and `½ penalty ‖β‖²` for each unit of weight of the rows, the intercepts aside. Without a penalty a slight one
 /// keeps classes finite that can be told apart without a mistake.
 pub(crate) fn fit(problem: &Problem, penalty: Option<f64>, run: &Run) -> Result<Vec<Row>> {
+    let (design, outputs, beta) = learn(problem, penalty, run)?;
+    let width = design.columns() + 1;
+    // From a list for each class, its intercept first, to a list for each column.
+    let factors = &design.inputs.factors;
+    let of_column = |at: usize| (0..outputs).map(move |output| (output, at));
+    let coefficients: Vec<f64> = (0..width - 1)
+        .flat_map(|at| of_column(at).map(|(output, at)| beta[output * width + 1 + at] * factors[at]).collect::<Vec<_>>())
+        .collect();
+    let columns = design.inputs.columns.iter().zip(coefficients.chunks(outputs));
+    let learnt: Vec<Learnt<'_>> = columns.map(|(column, coefficients)| Learnt { column: *column, coefficients }).collect();
+    let intercepts: Vec<f64> = (0..outputs).map(|output| beta[output * width]).collect();
+    Ok(additive::rows("logistic", problem, &intercepts, &learnt))
+}
+
+/// The design, how many outputs there are, and a list of coefficients for each of them, its intercept first.
+pub(crate) fn learn<'a>(problem: &'a Problem, penalty: Option<f64>, run: &Run) -> Result<(Design<'a>, usize, Vec<f64>)> {
     let Label::Classes(classes) = &problem.label else {
         return Err(Error::data(
             "model => 'logistic' predicts classes, and the label is a number; use model => 'linear', 'boosting' or 'mlp', or set task => 'classification' if its values are few",
@@ -26,16 +42,7 @@ pub(crate) fn fit(problem: &Problem, penalty: Option<f64>, run: &Run) -> Result<
     let fitting = Fitting { design, outputs, ridge: penalty.unwrap_or(SLIGHT).max(f64::MIN_POSITIVE) };
     let width = fitting.design.columns() + 1;
     let beta = if outputs * width <= NEWTON_MAX { fitting.newton(run)? } else { fitting.descend(classes.len(), run)? };
-    // From a list for each class, its intercept first, to a list for each column.
-    let factors = &fitting.design.inputs.factors;
-    let of_column = |at: usize| (0..outputs).map(move |output| (output, at));
-    let coefficients: Vec<f64> = (0..width - 1)
-        .flat_map(|at| of_column(at).map(|(output, at)| beta[output * width + 1 + at] * factors[at]).collect::<Vec<_>>())
-        .collect();
-    let columns = fitting.design.inputs.columns.iter().zip(coefficients.chunks(outputs));
-    let learnt: Vec<Learnt<'_>> = columns.map(|(column, coefficients)| Learnt { column: *column, coefficients }).collect();
-    let intercepts: Vec<f64> = (0..outputs).map(|output| beta[output * width]).collect();
-    Ok(additive::rows("logistic", problem, &intercepts, &learnt))
+    Ok((fitting.design, outputs, beta))
 }
 
 struct Fitting<'a> {

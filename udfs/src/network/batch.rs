@@ -111,13 +111,13 @@ pub(super) struct Space {
     /// The rows of the samples.
     pub rows: Vec<u32>,
     /// Of each layer, row after row: what it gives on, and the derivative of the loss by it.
-    values: Vec<Aligned>,
-    errors: Vec<Aligned>,
+    pub values: Vec<Aligned>,
+    pub errors: Vec<Aligned>,
     /// Of each layer, chunk after chunk: its errors summed over the rows; and all of them together.
     sums: Vec<Aligned>,
     pub totals: Vec<Vec<f32>>,
     /// Numbers from 0 on, as many as rows.
-    in_order: Vec<u32>,
+    pub in_order: Vec<u32>,
 }
 
 /// A chunk of the rows, with its part of what belongs to each layer.
@@ -166,6 +166,14 @@ impl Space {
     /// What the last layer gives on.
     pub fn outputs(&self) -> &[f32] {
         self.values.last().expect("a network has a layer")
+    }
+
+    /// Adds to a layer's errors, and to their sums.
+    pub fn add_errors(&mut self, layer: usize, width: usize, more: &[f32]) {
+        self.errors[layer].iter_mut().zip(more).for_each(|(error, more)| *error += more);
+        for more in more.chunks(width) {
+            self.sums[layer].iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+        }
     }
 
     /// Adds up what the chunks have summed.

@@ -194,7 +194,7 @@ impl Mlp {
     }
 
     /// Forward and backward; what is left to do is the gradient of the weights.
-    fn differentiate(&self, samples: &Samples, rows: &[u32], gate: Gate<'_>, batch: &mut Batch) -> Result<f64> {
+    pub(super) fn differentiate(&self, samples: &Samples, rows: &[u32], gate: Gate<'_>, batch: &mut Batch) -> Result<f64> {
         batch.fit(self, rows);
         let (hands, near_hands) = (batch.hands(), batch.near_hands());
         let Batch { space, products, masked, .. } = batch;
@@ -232,7 +232,7 @@ impl Mlp {
     }
 
     /// Gradients of all layers, and the update if there is a rate.
-    fn update(&mut self, samples: &Samples, gate: Gate<'_>, rate: Option<Rate>, batch: &mut Batch) {
+    pub(super) fn update(&mut self, samples: &Samples, gate: Gate<'_>, rate: Option<Rate>, batch: &mut Batch) {
         let hands = batch.hands();
         let is_cut = is_middle_cut(samples, &hands);
         let Batch { space, slopes, next, .. } = batch;
@@ -271,6 +271,18 @@ impl Mlp {
         });
         for (layer, total) in self.layers.iter_mut().zip(&space.totals) {
             layer.update_bias(total, rate);
+            layer.transpose();
+        }
+    }
+
+    /// One update by the gradients that the layers have.
+    pub(super) fn descend(&mut self, learning_rate: f64) {
+        self.steps += 1;
+        let rate = Rate::of(learning_rate, self.steps);
+        for layer in &mut self.layers {
+            for Moving { values, gradient, first, second } in [&mut layer.weights, &mut layer.bias] {
+                adam(values, gradient, first, second, rate);
+            }
             layer.transpose();
         }
     }
@@ -387,4 +399,4 @@ fn block_of(samples: &Samples) -> usize {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

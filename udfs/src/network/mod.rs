@@ -2,6 +2,7 @@
 
 pub(crate) mod adam;
 pub(crate) mod batch;
+pub(crate) mod input_penalty;
 pub(crate) mod kept;
 pub(crate) mod losses;
 pub(crate) mod mlp;

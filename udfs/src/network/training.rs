@@ -157,8 +157,13 @@ impl<'a> Trainer<'a> {
 
     /// One update from the rows drawn last.
     pub(crate) fn train(&mut self, gate: Gate<'_>, learning_rate: f64) -> Result<()> {
+        self.train_by(|mlp, samples, rows, batch| mlp.train(samples, rows, gate, learning_rate, batch))
+    }
+
+    /// One update of another kind, which answers with the loss.
+    pub(crate) fn train_by(&mut self, update: impl FnOnce(&mut Mlp, &Samples, &[u32], &mut Batch) -> Result<f64>) -> Result<()> {
         self.run.check()?;
-        let loss = self.mlp.train(&self.samples, &self.rows, gate, learning_rate, &mut self.batch)?;
+        let loss = update(&mut self.mlp, &self.samples, &self.rows, &mut self.batch)?;
         self.loss = if self.loss.is_nan() { loss } else { 0.98 * self.loss + 0.02 * loss };
         Ok(())
     }

@@ -1,7 +1,7 @@
 use std::ops::Range;
 
 use crate::kernels::dot;
-use crate::{Problem, Result, Rows, Run};
+use crate::{Problem, Ranking, Result, Rows, Run};
 
 /// The units that a network can attend to, and their columns as its inputs.
 #[derive(Debug)]
@@ -53,6 +53,14 @@ impl Candidates {
     /// Positions of the units that must be included.
     pub(crate) fn forced(&self, problem: &Problem) -> Vec<usize> {
         problem.must_include.iter().filter_map(|unit| self.units.iter().position(|other| other == unit)).collect()
+    }
+
+    /// Candidates by their importance. What repeats another is passed over.
+    pub(crate) fn ranking(&self, problem: &Problem, importances: &[f64]) -> Ranking {
+        let mut of_unit = vec![0.0; problem.units.len()];
+        self.units.iter().zip(importances).for_each(|(unit, importance)| of_unit[*unit] = *importance);
+        let ranking = Ranking::by_importance(problem, self.units.iter().copied(), |unit| of_unit[unit]);
+        Ranking { passed_over: self.repeated.clone(), ..ranking }
     }
 
     /// The inputs of some candidates.

@@ -1,26 +1,24 @@
 //! Swaps at the end of a selection. Features that say the same share the attention, so that all of them may lose to one that says less. A swap brings one of
 //! them in, if models trained on the set alone predict held-out rows better with it.
 
-use rayon::prelude::*;
-
-use crate::judging::folds::{alike, deviations};
+use crate::Result;
+use crate::judging::exchange::{Limits, exchange};
+use crate::judging::trials::{ROWS_MAX, Trials};
 use crate::network::mlp::Gate;
 use crate::network::samples::Samples;
 use crate::neural::workbench::Workbench;
 use crate::predictors::panel;
-use crate::{Problem, Result, Split};
 
 /// Larger sets have room for features that say the same, and every one of their features would have to be judged.
 const SET_MAX: usize = 16;
 /// Of wider tables the judges' trees would take longer than the selection.
 const UNITS_MAX: usize = 1000;
-/// Least weight of rows that can judge, and rows by which they do at most.
+/// Least weight of rows that can judge.
 const ROWS_MIN: f64 = 100.0;
-const ROWS_MAX: usize = 1 << 15;
-/// Features that are tried in the place of the least missed.
-const TRIED: usize = 3;
-/// Share of the rows that judge.
-const JUDGES: f64 = 0.3;
+/// Chosen features that others are tried in the place of, the least missed first, until one helps.
+const WEAK: usize = 2;
+/// Features that are tried in such a place: those that the network misses most, and those that trees gain most from, in turn.
+const TRIED: usize = 4;
 /// A swap must save this share of the loss that there is without features.
 const WORTH: f64 = 0.002;
 
@@ -33,69 +31,49 @@ pub(crate) fn swap(bench: &mut Workbench<'_>, order: &mut Vec<(usize, f64)>, ste
     if !is_small || !is_open || bench.rows.weight() < ROWS_MIN {
         return Ok(());
     }
-    let _places = bench.run.reserve(bench.rows.rows() * 6 * size_of::<usize>())?;
-    let split = judges(bench)?;
-    if split.valid.is_empty() || split.train.is_empty() {
-        return Ok(());
-    }
-    let kept = (split.train.len() + 2 * split.valid.len()) * (bench.rows.columns.len() + bench.rows.labels.len() + 2);
-    let _memory = bench.run.reserve(kept * size_of::<f64>())?;
-    let Some(piece) = bench.problem.on(&split.train, &split.valid) else { return Ok(()) };
-    let sample = bench.trainer.samples.some(ROWS_MAX, &mut bench.run.random("swap rows", 0), bench.run)?;
-    let mut left: Vec<usize> = Vec::new();
-    let mut best = loss(bench, &piece, &chosen(order, None))?;
-    for _ in 0..size {
-        let free: Vec<usize> = (0..size).filter(|at| !bench.forced.contains(&order[*at].0)).collect();
-        let without = free.par_iter().map(|at| loss(bench, &piece, &chosen(order, Some(*at)))).collect::<Result<Vec<f64>>>()?;
-        let Some(weakest) = least(&without) else { break };
-        let weakest = free[weakest];
-        let kept = chosen(order, Some(weakest));
-        let missing = missing(bench, &kept, &sample, steps)?;
-        let tried: Vec<usize> =
-            missing.into_iter().filter(|at| *at != order[weakest].0 && !left.contains(at)).take(TRIED).collect();
-        let with = |candidate: &usize| loss(bench, &piece, &[&kept[..], &[*candidate]].concat());
-        let losses = tried.par_iter().map(with).collect::<Result<Vec<f64>>>()?;
-        let Some(at) = least(&losses) else { break };
-        if losses[at] >= best - WORTH {
-            break;
+    let (problem, run) = (bench.problem, bench.run);
+    // The rows that the selection holds out judge here, too, if there are some.
+    let trials = match bench.split.valid.is_empty() {
+        true => Trials::of(problem, run)?,
+        false => Trials::of_split(problem, &bench.split, run)?,
+    };
+    let Some(Trials { problems, .. }) = &trials else { return Ok(()) };
+    let sample = bench.trainer.samples.some(ROWS_MAX, &mut run.random("swap rows", 0), run)?;
+    let mut set: Vec<usize> = order.iter().map(|(candidate, _)| *candidate).collect();
+    let fixed: Vec<usize> = (0..size).filter(|at| bench.forced.contains(&set[*at])).collect();
+    let units = bench.candidates.units.clone();
+    let skill = |set: &[usize]| {
+        let units: Vec<usize> = set.iter().map(|candidate| units[*candidate]).collect();
+        panel::mean_skill(problems, &units, run)
+    };
+    let limits = Limits { fixed: &fixed, weak: WEAK, tried: TRIED, worth: WORTH, exchanges: size };
+    let mut done = Vec::new();
+    let by_trees = by_trees(&panel::gains(&problems[0], run)?, &units);
+    let open = |kept: &[usize]| {
+        let of_trees = by_trees.iter().copied().filter(|candidate| !kept.contains(candidate));
+        let mut both: Vec<usize> = Vec::new();
+        for candidate in missing(bench, kept, &sample, steps)?.into_iter().zip(of_trees).flat_map(|(a, b)| [a, b]) {
+            if !both.contains(&candidate) {
+                both.push(candidate);
+            }
         }
-        best = losses[at];
-        let (out, score) = order.remove(weakest);
-        left.push(out);
-        order.push((tried[at], score));
+        Ok(both)
+    };
+    exchange(&mut set, &limits, skill, open, &mut done)?;
+    // Those that came in stand last, in the order in which they came, with the scores of those that went.
+    for swap in done {
+        let at = order.iter().position(|(candidate, _)| *candidate == swap.out).unwrap_or(size - 1);
+        let (_, score) = order.remove(at);
+        order.push((swap.into, score));
     }
     Ok(())
 }
 
-/// The place of the smallest.
-fn least(losses: &[f64]) -> Option<usize> {
-    (0..losses.len()).min_by(|a, b| losses[*a].total_cmp(&losses[*b]))
-}
-
-fn chosen(order: &[(usize, f64)], but: Option<usize>) -> Vec<usize> {
-    order.iter().enumerate().filter(|(at, _)| Some(*at) != but).map(|(_, (candidate, _))| *candidate).collect()
-}
-
-/// Rows to learn from and to judge by: those of the selection, or some of those that it learns from. Equal rows stay together, so that a weight of 2 is a row
-/// seen twice here, too.
-fn judges(bench: &Workbench<'_>) -> Result<Split> {
-    let mut split = bench.split.clone();
-    if split.valid.is_empty() {
-        let keys = alike(bench.problem, bench.rows, &deviations(bench.rows), bench.run)?;
-        let is_judge = |row: &usize| bench.run.random("swap judges", keys[*row]).uniform() < JUDGES;
-        (split.valid, split.train) = split.train.into_iter().partition(is_judge);
-    }
-    let thinned = |rows: Vec<usize>| {
-        let every = rows.len().div_ceil(ROWS_MAX).max(1);
-        rows.into_iter().step_by(every).collect()
-    };
-    Ok(Split { train: thinned(split.train), valid: thinned(split.valid) })
-}
-
-/// The share of the loss that is left, on the rows that judge, to models that see only these candidates.
-fn loss(bench: &Workbench<'_>, piece: &Problem, chosen: &[usize]) -> Result<f64> {
-    let units: Vec<usize> = chosen.iter().map(|candidate| bench.candidates.units[*candidate]).collect();
-    Ok(1.0 - panel::judge(piece, &units, bench.run)?.skill)
+/// Candidates by what their units gain in trees, the most first.
+fn by_trees(gains: &[f64], units: &[usize]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..units.len()).collect();
+    order.sort_by(|a, b| gains[units[*b]].total_cmp(&gains[units[*a]]).then(a.cmp(b)));
+    order
 }
 
 /// The other candidates, by the gradient that their weights have in a network trained on the kept ones: the most missed first.

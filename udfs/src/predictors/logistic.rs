@@ -2,6 +2,7 @@
 
 use crate::judging::folds::Folds;
 use crate::linear::logistic::Examples;
+use crate::predictors::model::{Affine, Learnt, Model, softmax};
 use crate::predictors::refit::Learner;
 use crate::{Result, Run};
 
@@ -11,31 +12,51 @@ const ACCURACY: f64 = 1e-6;
 
 pub(crate) struct Logistic;
 
-impl Learner for Logistic {
-    fn predict(&self, folds: &Folds, columns: &[usize], learn: &[usize], rows: &[usize], run: &Run) -> Result<Vec<Vec<f64>>> {
+impl Logistic {
+    /// The coefficients, the classes of one input after the other; the intercept is the first.
+    pub(crate) fn fit(
+        folds: &Folds,
+        columns: &[usize],
+        learn: &[usize],
+        ridge: f64,
+        accuracy: f64,
+        run: &Run,
+    ) -> Result<Vec<f64>> {
         let classes = folds.classes.expect("only asked for classes");
         let inputs = columns.len() + 1;
-        let _memory = run.reserve((learn.len() + rows.len()) * (inputs + 2) * size_of::<f64>())?;
-        let design = |rows: &[usize]| -> Vec<f64> {
-            let mut design = Vec::with_capacity(rows.len() * inputs);
-            for row in rows {
-                design.push(1.0);
-                design.extend(columns.iter().map(|column| folds.columns[*column][*row]));
+        let _memory = run.reserve(learn.len() * (inputs + 2) * size_of::<f64>())?;
+        let mut design = Vec::with_capacity(learn.len() * inputs);
+        for (at, row) in learn.iter().enumerate() {
+            if at % 256 == 0 {
+                run.check()?;
             }
-            design
-        };
-        let learnt = design(learn);
+            design.push(1.0);
+            design.extend(columns.iter().map(|column| folds.columns[*column][*row]));
+        }
         let targets: Vec<f64> = learn.iter().map(|row| folds.targets[*row]).collect();
         let weights: Vec<f64> = learn.iter().map(|row| folds.weights[*row]).collect();
-        let examples = Examples { design: &learnt, inputs, classes, targets: &targets, weights: &weights, ridge: RIDGE };
-        let beta = examples.fit(&vec![0.0; inputs * classes], ACCURACY, run)?;
+        let examples = Examples { design: &design, inputs, classes, targets: &targets, weights: &weights, ridge };
+        examples.fit(&vec![0.0; inputs * classes], accuracy, run)
+    }
+}
+
+impl Model for Logistic {
+    fn learn<'a>(&'a self, folds: &'a Folds, columns: &[usize], learn: &[usize], run: &Run) -> Result<Box<dyn Learnt + 'a>> {
+        let mut beta = Self::fit(folds, columns, learn, RIDGE, ACCURACY, run)?;
+        let classes = beta.len() / (columns.len() + 1);
+        let weights = beta.split_off(classes);
         let first = usize::from(classes == 2);
-        let mut probabilities = vec![0.0; classes];
-        let mut predict = |x: &[f64]| {
-            examples.probabilities(&beta, x, &mut probabilities);
-            probabilities[first..].iter().zip(&folds.offsets).map(|(probability, offset)| probability - offset).collect()
+        let rest = move |odds: &[f64]| {
+            let shares = softmax(odds);
+            shares[first..].iter().zip(&folds.offsets).map(|(share, offset)| share - offset).collect()
         };
-        Ok(design(rows).chunks(inputs).map(&mut predict).collect())
+        Ok(Box::new(Affine { folds, columns: columns.to_vec(), weights, start: beta, rest: Box::new(rest) }))
+    }
+}
+
+impl Learner for Logistic {
+    fn predict(&self, folds: &Folds, columns: &[usize], learn: &[usize], rows: &[usize], run: &Run) -> Result<Vec<Vec<f64>>> {
+        self.learn(folds, columns, learn, run)?.predict(rows, run)
     }
 }
 

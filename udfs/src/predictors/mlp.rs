@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use crate::judging::folds::Folds;
 use crate::kernels::aligned::Aligned;
+use crate::network::kept::KeptLayer;
 use crate::network::mlp::Gate;
 use crate::network::samples::{Inputs, Loss, Samples, stride_for};
 use crate::network::training::{Trainer, Training};
+use crate::predictors::model::{Affine, Learnt, Model, softmax};
 use crate::predictors::refit::Learner;
 use crate::{Result, Run};
 
@@ -14,16 +16,23 @@ use crate::{Result, Run};
 #[derive(Debug, Clone)]
 pub(crate) struct MlpLearner {
     pub training: Training,
+    /// It trains as long as so many rounds of a selection.
+    pub rounds: usize,
 }
 
 impl MlpLearner {
     pub fn new(hidden: Vec<usize>, epochs: usize) -> Self {
-        Self { training: Training { hidden, epochs: Some(epochs), batch_rows: Some(32), ..Training::default() } }
+        Self { training: Training { hidden, epochs: Some(epochs), batch_rows: Some(32), ..Training::default() }, rounds: 1 }
     }
-}
 
-impl Learner for MlpLearner {
-    fn predict(&self, folds: &Folds, columns: &[usize], learn: &[usize], rows: &[usize], run: &Run) -> Result<Vec<Vec<f64>>> {
+    /// Trains, and says how the label was scaled.
+    fn train<'a>(
+        &self,
+        folds: &Folds,
+        columns: &[usize],
+        learn: &[usize],
+        run: &'a Run,
+    ) -> Result<(Trainer<'a>, Loss, (f64, f64))> {
         let loss = match folds.classes {
             None => Loss::Squared,
             Some(2) => Loss::Logistic,
@@ -42,31 +51,61 @@ impl Learner for MlpLearner {
         // The random start goes with the place in the order of choices: candidates of a step all begin alike.
         let keys = (0..columns.len() as u64).collect();
         let inputs = Inputs { columns: columns.to_vec(), keys, factors: vec![1.0; columns.len()], loss, target };
-        let _memory = run.reserve(Samples::bytes_for(columns.len(), learn.len() + rows.len()))?;
-        let train = samples(folds, columns, learn, target);
+        let memory = run.reserve(Samples::bytes_for(columns.len(), learn.len()))?;
+        let train = Samples { memory: Some(memory), ..samples(folds, columns, learn, target) };
         let mut trainer = Trainer::new(Arc::new(train), &inputs, &self.training, run)?;
-        for _ in 0..self.training.steps(trainer.pass_rows(), 1) {
+        for _ in 0..self.training.steps(trainer.pass_rows(), self.rounds) {
             trainer.step(Gate::default(), self.training.learning_rate)?;
         }
-        let asked = samples(folds, columns, rows, target);
-        let outputs = trainer.mlp.outputs(&asked, &asked.all(), run)?;
-        let as_labels = |output: &[f32]| -> Vec<f64> {
-            let plain = match loss {
-                Loss::Squared => vec![f64::from(output[0]) * target.1 + target.0],
-                Loss::Logistic => vec![1.0 / (1.0 + f64::from(-output[0]).exp())],
-                Loss::Softmax(_) => softmax(output),
-            };
-            plain.iter().zip(&folds.offsets).map(|(value, offset)| value - offset).collect()
-        };
-        Ok(outputs.chunks_exact(loss.outputs()).map(as_labels).collect())
+        Ok((trainer, loss, target))
     }
 }
 
-fn softmax(output: &[f32]) -> Vec<f64> {
-    let largest = output.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let powers: Vec<f64> = output.iter().map(|x| f64::from(x - largest).exp()).collect();
-    let total: f64 = powers.iter().sum();
-    powers.iter().map(|power| power / total).collect()
+/// A network's outputs as the label's columns, centred.
+fn as_labels(output: &[f64], loss: Loss, target: (f64, f64), offsets: &[f64]) -> Vec<f64> {
+    let plain = match loss {
+        Loss::Squared => vec![output[0] * target.1 + target.0],
+        Loss::Logistic => vec![1.0 / (1.0 + (-output[0]).exp())],
+        Loss::Softmax(_) => softmax(output),
+    };
+    plain.iter().zip(offsets).map(|(value, offset)| value - offset).collect()
+}
+
+impl Model for MlpLearner {
+    fn learn<'a>(&'a self, folds: &'a Folds, columns: &[usize], learn: &[usize], run: &Run) -> Result<Box<dyn Learnt + 'a>> {
+        let (trainer, loss, target) = self.train(folds, columns, learn, run)?;
+        let mut layers = trainer.mlp.kept();
+        let first = layers.remove(0);
+        let wide = |values: &[f32]| values.iter().map(|x| f64::from(*x)).collect::<Vec<f64>>();
+        let rest = move |sums: &[f64]| {
+            let mut values = sums.to_vec();
+            layers.iter().for_each(|layer| values = behind(layer, &values));
+            as_labels(&values, loss, target, &folds.offsets)
+        };
+        let (weights, start) = (wide(&first.weights), wide(&first.bias));
+        Ok(Box::new(Affine { folds, columns: columns.to_vec(), weights, start, rest: Box::new(rest) }))
+    }
+}
+
+/// What a layer gives on, of values before their ReLU.
+fn behind(layer: &KeptLayer, values: &[f64]) -> Vec<f64> {
+    let mut sums: Vec<f64> = layer.bias.iter().map(|bias| f64::from(*bias)).collect();
+    for (value, weights) in values.iter().zip(layer.weights.chunks(sums.len())).filter(|(value, _)| **value > 0.0) {
+        sums.iter_mut().zip(weights).for_each(|(sum, weight)| *sum += value * f64::from(*weight));
+    }
+    sums
+}
+
+impl Learner for MlpLearner {
+    fn predict(&self, folds: &Folds, columns: &[usize], learn: &[usize], rows: &[usize], run: &Run) -> Result<Vec<Vec<f64>>> {
+        let (trainer, loss, target) = self.train(folds, columns, learn, run)?;
+        let _memory = run.reserve(Samples::bytes_for(columns.len(), rows.len()))?;
+        let asked = samples(folds, columns, rows, target);
+        let outputs = trainer.mlp.outputs(&asked, &asked.all(), run)?;
+        let wide = |output: &[f32]| output.iter().map(|x| f64::from(*x)).collect::<Vec<f64>>();
+        let outputs = outputs.chunks_exact(loss.outputs());
+        Ok(outputs.map(|output| as_labels(&wide(output), loss, target, &folds.offsets)).collect())
+    }
 }
 
 /// Rows as a network reads them.

@@ -2,16 +2,20 @@
 
 pub(crate) mod cnn;
 pub(crate) mod convolution;
+pub(crate) mod greedy;
 pub(crate) mod knn;
 pub(crate) mod linear;
 pub(crate) mod logistic;
 pub(crate) mod mlp;
+pub(crate) mod model;
 pub(crate) mod panel;
+pub(crate) mod probing;
 pub(crate) mod readout;
 pub(crate) mod refit;
 pub(crate) mod ssfn;
 pub(crate) mod svm;
 pub(crate) mod trees;
+pub(crate) mod wrapped;
 
 use crate::judging::folds::Folds;
 use crate::judging::metric::Tally;

@@ -7,7 +7,10 @@ use crate::judging::judge::{self, Verdict};
 use crate::network::samples::{Inputs, Loss};
 use crate::network::training::Training;
 use crate::predictors::trees::{Others, Trees};
+use crate::reading::bins::{BINS_MAX, Counts};
 use crate::trees::boosting::Boosting;
+use crate::trees::columns::Columns;
+use crate::trees::forest::{Answer, LESSON_BYTES, Lesson};
 use crate::{Error, Problem, Result, Rows, Run};
 
 /// Rounds of the boosted trees.
@@ -42,6 +45,27 @@ pub(crate) fn judge(problem: &Problem, units: &[usize], run: &Run) -> Result<Opi
         (1.0 - verdict.loss / constant, error)
     });
     Ok(Opinion { skill: (skills[0].0 + skills[1].0) / 2.0, error: skills[0].1.min(skills[1].1) })
+}
+
+/// The mean skill of units over pieces of a table.
+pub(crate) fn mean_skill(pieces: &[Problem], units: &[usize], run: &Run) -> Result<f64> {
+    let skills = pieces.iter().map(|piece| Ok(judge(piece, units, run)?.skill)).collect::<Result<Vec<f64>>>()?;
+    Ok(skills.iter().sum::<f64>() / skills.len().max(1) as f64)
+}
+
+/// What each unit gains in boosted trees that see all units, learnt from the problem's own rows.
+pub(crate) fn gains(problem: &Problem, run: &Run) -> Result<Vec<f64>> {
+    let rows = problem.rows();
+    let bins = problem.bins(BINS_MAX, run)?;
+    let _memory = run.reserve(rows.rows() * LESSON_BYTES)?;
+    let lesson = Lesson {
+        columns: Columns::of(problem, &bins),
+        rows: (0..rows.rows() as u32).collect(),
+        counts: Counts::of(rows),
+        answer: Answer::of(rows),
+    };
+    let boosted = Boosting { rounds: ROUNDS, ..Boosting::default() }.fit(&lesson, &[], run)?;
+    Ok(lesson.columns.importances(problem, &boosted.gains(lesson.columns.len())))
 }
 
 fn by_network(problem: &Problem, test: &Rows, run: &Run) -> Result<Verdict> {

@@ -10,6 +10,12 @@ pub(crate) trait Learner: Send + Sync {
     fn predict(&self, folds: &Folds, columns: &[usize], learn: &[usize], rows: &[usize], run: &Run) -> Result<Vec<Vec<f64>>>;
 }
 
+impl Learner for Box<dyn Learner> {
+    fn predict(&self, folds: &Folds, columns: &[usize], learn: &[usize], rows: &[usize], run: &Run) -> Result<Vec<Vec<f64>>> {
+        (**self).predict(folds, columns, learn, rows, run)
+    }
+}
+
 #[derive(Clone)]
 pub(crate) struct Refit<'a> {
     folds: &'a Folds,

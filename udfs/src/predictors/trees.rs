@@ -3,11 +3,13 @@
 use crate::judging::folds::Folds;
 use crate::judging::judge::{Verdict, judge};
 use crate::network::samples::{Inputs, Loss, Samples};
+use crate::predictors::model::{Instead, Learnt, Model, Probe};
 use crate::predictors::refit::Learner;
 use crate::reading::bins::{BINS_MAX, Bins, Counts};
-use crate::trees::boosting::Boosting;
+use crate::trees::boosting::{Boosted, Boosting};
 use crate::trees::columns::Columns;
 use crate::trees::forest::{self, Answer, Forest, LESSON_BYTES, Lesson};
+use crate::trees::tree::{LEAF, Tree};
 use crate::{Problem, Result, Rows, Run};
 
 /// What is grown.
@@ -49,27 +51,13 @@ impl Trees {
         Self::Boosting(Boosting { rounds, learning_rate: 0.3, depth: 4, ..Boosting::default() })
     }
 
-    /// Learns, and predicts rows of each of several sets of columns: numbers as they are, of classes the share of the second, or of each.
-    fn predict(&self, lesson: &Lesson<'_>, asked: &[(&Columns<'_>, &[u32])], run: &Run) -> Result<Vec<Vec<f64>>> {
-        let outputs = lesson.answer.outputs();
-        match self {
-            Trees::Forest(forest) => {
-                let trees = forest.fit(lesson, run)?;
-                asked.iter().map(|(columns, rows)| forest::predict(&trees, columns, rows, outputs, run)).collect()
-            }
-            Trees::Boosting(boosting) => {
-                let boosted = boosting.fit(lesson, &[], run)?;
-                let predict = |(columns, rows): &(&Columns<'_>, &[u32])| -> Result<Vec<f64>> {
-                    let mut outputs_of_rows = boosted.predict(columns, rows, run)?;
-                    outputs_of_rows.chunks_mut(outputs).for_each(|row| match &lesson.answer {
-                        Answer::Numbers(_) => row[0] = boosted.scale.0 + boosted.scale.1 * row[0],
-                        Answer::Classes { .. } => shares(row),
-                    });
-                    Ok(outputs_of_rows)
-                };
-                asked.iter().map(predict).collect()
-            }
-        }
+    fn grow(&self, lesson: &Lesson<'_>, run: &Run) -> Result<Grown> {
+        let (outputs, is_number) = (lesson.answer.outputs(), matches!(lesson.answer, Answer::Numbers(_)));
+        let kind = match self {
+            Trees::Forest(forest) => Kind::Forest(forest.fit(lesson, run)?),
+            Trees::Boosting(boosting) => Kind::Boosted(boosting.fit(lesson, &[], run)?),
+        };
+        Ok(Grown { kind, outputs, is_number })
     }
 
     /// Least share of a class that is believed: with a few trees none is impossible.
@@ -107,12 +95,15 @@ impl Trees {
             }
         };
         let columns = codes.as_ref().map_or_else(|| lesson.columns.clone(), |codes| lesson.columns.on(codes));
-        let predicted = self.predict(&lesson, &[(&columns, &judges), (&lesson.columns, &lesson.rows)], run)?;
+        let grown = self.grow(&lesson, run)?;
+        let predicted = [(&columns, &judges), (&lesson.columns, &lesson.rows)];
+        let predicted = predicted.map(|(columns, rows)| grown.predict(columns, rows, run));
         let verdict = |(predicted, samples): (Vec<f64>, &Samples)| {
             let all: Vec<u32> = (0..samples.rows() as u32).collect();
             judge(inputs, &self.outputs(inputs, &predicted), (samples, &all))
         };
-        Ok(predicted.into_iter().zip([&judged, &samples(inputs, rows, learn)]).map(verdict).collect())
+        let parts = [&judged, &samples(inputs, rows, learn)];
+        predicted.into_iter().zip(parts).map(|(predicted, part)| Ok(verdict((predicted?, part)))).collect()
     }
 
     /// Predictions as a network's outputs: standardised numbers, log odds, or the logarithms of shares.
@@ -127,6 +118,48 @@ impl Trees {
             Loss::Softmax(_) => value.max(least).ln(),
         };
         predicted.iter().map(|value| output(value) as f32).collect()
+    }
+}
+
+/// Trees that have learnt.
+pub(super) struct Grown {
+    kind: Kind,
+    pub outputs: usize,
+    is_number: bool,
+}
+
+enum Kind {
+    Forest(Vec<forest::Fitted>),
+    Boosted(Boosted),
+}
+
+impl Grown {
+    /// Predicts rows: numbers as they are, of classes the share of the second, or of each.
+    pub fn predict(&self, columns: &Columns<'_>, rows: &[u32], run: &Run) -> Result<Vec<f64>> {
+        match &self.kind {
+            Kind::Forest(trees) => forest::predict(trees, columns, rows, self.outputs, run),
+            Kind::Boosted(boosted) => {
+                let mut predicted = boosted.predict(columns, rows, run)?;
+                predicted.chunks_mut(self.outputs).for_each(|row| match self.is_number {
+                    true => row[0] = boosted.scale.0 + boosted.scale.1 * row[0],
+                    false => shares(row),
+                });
+                Ok(predicted)
+            }
+        }
+    }
+
+    /// Which of so many columns a split asks for.
+    pub fn asked(&self, columns: usize) -> Vec<bool> {
+        let mut asked = vec![false; columns];
+        let mut note = |tree: &Tree| {
+            tree.nodes.iter().filter(|node| node.column != LEAF).for_each(|node| asked[node.column as usize] = true);
+        };
+        match &self.kind {
+            Kind::Forest(trees) => trees.iter().for_each(|fitted| note(&fitted.tree)),
+            Kind::Boosted(boosted) => boosted.rounds.iter().flatten().for_each(|correction| note(&correction.tree)),
+        }
+        asked
     }
 }
 
@@ -171,8 +204,8 @@ impl TreeLearner {
     }
 }
 
-impl Learner for TreeLearner {
-    fn predict(&self, folds: &Folds, columns: &[usize], learn: &[usize], rows: &[usize], run: &Run) -> Result<Vec<Vec<f64>>> {
+impl Model for TreeLearner {
+    fn learn<'a>(&'a self, folds: &'a Folds, columns: &[usize], learn: &[usize], run: &Run) -> Result<Box<dyn Learnt + 'a>> {
         let _lease = run.reserve(folds.rows() * (LESSON_BYTES + size_of::<f32>()))?;
         let short = |rows: &[usize]| rows.iter().map(|row| *row as u32).collect::<Vec<_>>();
         let answer = match folds.classes {
@@ -182,9 +215,75 @@ impl Learner for TreeLearner {
         // In the order in which they were chosen, so that the order of the table's columns does not matter.
         let columns = Columns::among(&self.bins, columns);
         let lesson = Lesson { columns, rows: short(learn), counts: Counts::new(&folds.weights), answer };
-        let predicted = self.trees.predict(&lesson, &[(&lesson.columns, &short(rows))], run)?.remove(0);
-        let centred = |row: &[f64]| row.iter().zip(&folds.offsets).map(|(value, offset)| value - offset).collect();
-        Ok(predicted.chunks(lesson.answer.outputs()).map(centred).collect())
+        let grown = self.trees.grow(&lesson, run)?;
+        let asked = grown.asked(lesson.columns.len());
+        Ok(Box::new(LearntTrees { folds, columns: lesson.columns, asked, grown }))
+    }
+}
+
+impl Learner for TreeLearner {
+    fn predict(&self, folds: &Folds, columns: &[usize], learn: &[usize], rows: &[usize], run: &Run) -> Result<Vec<Vec<f64>>> {
+        self.learn(folds, columns, learn, run)?.predict(rows, run)
+    }
+}
+
+/// Trees that have learnt from folds.
+struct LearntTrees<'a> {
+    folds: &'a Folds,
+    columns: Columns<'a>,
+    /// Whether a split asks for each of the columns.
+    asked: Vec<bool>,
+    grown: Grown,
+}
+
+impl LearntTrees<'_> {
+    fn ask(&self, columns: &Columns<'_>, rows: &[usize], run: &Run) -> Result<Vec<Vec<f64>>> {
+        let rows: Vec<u32> = rows.iter().map(|row| *row as u32).collect();
+        let predicted = self.grown.predict(columns, &rows, run)?;
+        let centred = |row: &[f64]| row.iter().zip(&self.folds.offsets).map(|(value, offset)| value - offset).collect();
+        Ok(predicted.chunks(self.grown.outputs).map(centred).collect())
+    }
+}
+
+impl Learnt for LearntTrees<'_> {
+    fn predict(&self, rows: &[usize], run: &Run) -> Result<Vec<Vec<f64>>> {
+        self.ask(&self.columns, rows, run)
+    }
+
+    fn uses(&self, column: usize) -> bool {
+        self.columns.features.iter().position(|feature| *feature == column).is_some_and(|at| self.asked[at])
+    }
+
+    fn probe<'b>(&'b self, rows: &'b [usize], _: &Run) -> Result<Box<dyn Probe + 'b>> {
+        Ok(Box::new(ProbedTrees { learnt: self, rows }))
+    }
+}
+
+struct ProbedTrees<'a> {
+    learnt: &'a LearntTrees<'a>,
+    rows: &'a [usize],
+}
+
+impl Probe for ProbedTrees<'_> {
+    fn altered(&self, altered: &[usize], instead: &Instead<'_>, run: &Run) -> Result<Vec<Vec<f64>>> {
+        let columns = &self.learnt.columns;
+        // Only what these rows say of the columns that trees ask for; each of them stands by itself, because a row may come several times.
+        let asked: Vec<usize> = (0..columns.len()).filter(|at| self.learnt.asked[*at]).collect();
+        let _memory = run.reserve(asked.len() * self.rows.len())?;
+        let code = |at: usize, place: usize| {
+            let is_altered = altered.contains(&columns.features[at]);
+            match instead {
+                Instead::Rows(others) if is_altered => columns.codes[at][others[place]],
+                Instead::Mean if is_altered => columns.binned[at].borders().partition_point(|border| *border < 0.0) as u8,
+                _ => columns.codes[at][self.rows[place]],
+            }
+        };
+        let mut codes = vec![Vec::new(); columns.len()];
+        for at in asked {
+            codes[at] = (0..self.rows.len()).map(|place| code(at, place)).collect::<Vec<u8>>();
+        }
+        let other = Columns { codes: codes.iter().map(Vec::as_slice).collect(), ..columns.clone() };
+        self.learnt.ask(&other, &(0..self.rows.len()).collect::<Vec<_>>(), run)
     }
 }
 

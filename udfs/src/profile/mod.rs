@@ -3,5 +3,6 @@
 
 pub(crate) mod association;
 pub(crate) mod distinct;
+pub(crate) mod likeness;
 pub(crate) mod table;
 pub(crate) mod values;

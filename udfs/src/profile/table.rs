@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::kernels::double::Double;
 use crate::profile::association::{Labels, count};
 use crate::profile::distinct::mixed;
+use crate::profile::likeness::Likeness;
 use crate::profile::values::{Cell, Gathered};
 use crate::reading::bins;
 use crate::reading::block::{Block, NO_LEVEL, is_value};
@@ -26,6 +27,7 @@ pub(crate) struct Profile {
     pub rows: u64,
     pub columns: Vec<Column>,
     pub label: Option<OfLabel>,
+    pub likeness: Likeness,
 }
 
 /// What is gathered of a feature.
@@ -134,11 +136,12 @@ impl Profile {
             square: Double::default(),
         });
         let columns = plan.features.iter().map(|feature| Column::new(feature.is_text, count)).collect();
-        Self { plan: plan.clone(), rows: 0, columns, label }
+        Self { plan: plan.clone(), rows: 0, columns, label, likeness: Likeness::default() }
     }
 
     pub fn bytes(&self) -> usize {
-        self.columns.iter().chain(self.label.iter().map(|label| &label.column)).map(Column::bytes).sum()
+        self.columns.iter().chain(self.label.iter().map(|label| &label.column)).map(Column::bytes).sum::<usize>()
+            + self.likeness.bytes()
     }
 
     /// Adds some rows.
@@ -167,6 +170,7 @@ impl Profile {
                 let salt = (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
                 of_rows.iter_mut().zip(own).for_each(|(row, own)| *row = row.wrapping_add(mixed(own.wrapping_add(salt))));
             }
+            self.likeness.push(&of_rows, start, features);
             // A value counts with all that stands beside it in its row, so that columns are equal only row by row.
             for (at, column) in self.columns.iter_mut().enumerate() {
                 let own = &together[at * chunk..at * chunk + count];
@@ -194,6 +198,7 @@ impl Profile {
 
     pub fn merge(&mut self, other: &Self) {
         self.rows += other.rows;
+        self.likeness.merge(&other.likeness);
         let mut places = Vec::new();
         if let (Some(own), Some(theirs)) = (&mut self.label, &other.label) {
             own.square += theirs.square;

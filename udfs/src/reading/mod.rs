@@ -14,6 +14,7 @@ pub(crate) mod parts;
 pub(crate) mod plan;
 pub(crate) mod problem;
 pub(crate) mod rows;
+pub(crate) mod sample;
 pub(crate) mod split;
 pub(crate) mod table;
 pub(crate) mod windows;

@@ -19,7 +19,7 @@ pub(crate) enum Content<'a> {
 }
 
 /// 128 bits: two different rows of the same hash will not be met.
-type Hash = [u64; 2];
+pub(crate) type Hash = [u64; 2];
 
 /// `rows` put into the order of their content.
 pub(crate) fn by_content(rows: &mut [usize], columns: &[(&str, Content<'_>)], weights: &[f64]) {
@@ -48,11 +48,11 @@ pub(crate) fn bytes_for(rows: usize) -> usize {
 /// What stands for no value.
 pub(crate) const MISSING: u64 = 0x6d69_7373_696e_6721;
 
-fn number(x: f64) -> u64 {
+pub(super) fn number(x: f64) -> u64 {
     if crate::reading::block::is_value(x) { x.to_bits() } else { MISSING }
 }
 
-fn add(hash: &mut Hash, value: u64, seed: u64) {
+pub(super) fn add(hash: &mut Hash, value: u64, seed: u64) {
     let first = mix(value ^ seed);
     hash[0] = hash[0].wrapping_add(first);
     hash[1] = hash[1].wrapping_add(mix(first ^ 0x9e37_79b9_7f4a_7c15));

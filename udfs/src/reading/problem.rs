@@ -58,6 +58,10 @@ pub struct Problem {
     pub one_se: bool,
     /// The table in parts, if its moments were gathered so.
     pub parts: Option<Arc<Parts>>,
+    /// What each unit costs, if that matters.
+    pub costs: Option<Vec<f64>>,
+    /// Most that the chosen units may cost together.
+    pub budget: Option<f64>,
     /// What whoever asks should be told about the question.
     pub caution: Option<String>,
 }
@@ -130,12 +134,17 @@ impl Problem {
         let k = match common.k {
             Count::Auto | Count::OneSe => None,
             Count::Exactly(k) => Some(k.min(units.len())),
+            // With a budget the money decides.
+            Count::Default if common.spending.budget.is_some() => Some(units.len()),
             Count::Default => Some(units.len().min(10.max(must_include.len()))),
         };
+        let spending = &common.spending;
+        let costs = spending.is_asked().then(|| units.iter().map(|unit| spending.cost(&unit.name)).collect());
         let (standardize, held_out) = (common.standardize, None);
         let (folds, one_se) = (common.folds, common.k == Count::OneSe);
+        let (parts, budget, caution) = (None, spending.budget, None);
         let problem =
-            Self { table, units, label, k, must_include, standardize, held_out, folds, one_se, parts: None, caution: None };
+            Self { table, units, label, k, must_include, standardize, held_out, folds, one_se, parts, costs, budget, caution };
         problem.can_be_answered()?;
         Ok(problem)
     }
@@ -191,6 +200,7 @@ impl Problem {
             units: units.iter().map(|unit| self.units[*unit].clone()).collect(),
             must_include: self.must_include.iter().filter_map(place).collect(),
             k: self.k.map(|k| k.min(units.len())),
+            costs: self.costs.as_ref().map(|costs| units.iter().map(|unit| costs[*unit]).collect()),
             ..self.clone()
         }
     }
@@ -223,6 +233,20 @@ impl Problem {
                 rows.labels.iter().map(squares).sum::<f64>() / rows.weight()
             }
         }
+    }
+
+    /// The weight of the rows of each class, if there are more than two.
+    pub(crate) fn class_weights(&self) -> Option<Vec<f64>> {
+        let Label::Classes(classes) = &self.label else { return None };
+        (classes.len() > 2).then(|| match &self.table.data {
+            Data::Gram(gram) => gram.label_means.iter().map(|share| share * gram.weight).collect(),
+            Data::Rows(rows) => {
+                let mut weights = vec![0.0; classes.len()];
+                let targets = rows.targets.iter().enumerate();
+                targets.for_each(|(row, class)| weights[*class as usize] += rows.weights.get(row).copied().unwrap_or(1.0));
+                weights
+            }
+        })
     }
 
     fn can_be_answered(&self) -> Result<()> {

@@ -16,6 +16,8 @@ use crate::reading::plan::{Class, Plan};
 use crate::reading::table::{DesignColumn, Label, Seen};
 use crate::settings::common::Nulls;
 
+mod kept;
+
 /// Gathers rows as they come, column by column.
 #[derive(Debug, Clone)]
 pub struct RowsBuilder {
@@ -172,9 +174,14 @@ impl RowsBuilder {
 
     /// Adds the rows of another builder after one's own.
     pub fn append(&mut self, other: RowsBuilder) {
+        // Rows without a weight count once.
+        if !other.weights.is_empty() && self.weights.is_empty() {
+            self.weights.resize(self.rows, 1.0);
+        }
+        let unweighted = if other.weights.is_empty() && !self.weights.is_empty() { other.rows } else { 0 };
         self.rows += other.rows;
         self.label.append(other.label);
-        self.weights.extend(other.weights);
+        self.weights.extend(other.weights.into_iter().chain(std::iter::repeat_n(1.0, unweighted)));
         for (mine, theirs) in self.features.iter_mut().zip(other.features) {
             mine.append(theirs);
         }

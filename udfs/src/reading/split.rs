@@ -27,24 +27,6 @@ impl Split {
         split.sorted()
     }
 
-    /// `folds` splits that between them hold out every row once, of every class alike.
-    pub fn folds(rows: &Rows, folds: usize, run: &Run) -> Vec<Self> {
-        let mut fold_of = vec![0; rows.rows()];
-        let mut next = 0;
-        for (part, mut members) in parts(rows).into_iter().enumerate() {
-            run.random("split", part as u64).shuffle(&mut members);
-            for row in members {
-                fold_of[row] = next % folds;
-                next += 1;
-            }
-        }
-        let split = |fold: usize| {
-            let (valid, train) = (0..rows.rows()).partition(|row| fold_of[*row] == fold);
-            Self { train, valid }
-        };
-        (0..folds).map(split).collect()
-    }
-
     fn sorted(mut self) -> Self {
         self.train.sort_unstable();
         self.valid.sort_unstable();
@@ -85,15 +67,5 @@ mod tests {
         let mut all = [split.train, split.valid].concat();
         all.sort_unstable();
         assert_eq!(all, (0..100).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn folds_hold_out_every_row_once() {
-        let rows = rows(&(0..31).map(|row| f64::from(row % 2)).collect::<Vec<_>>());
-        let folds = Split::folds(&rows, 4, &Run::new(3));
-        let mut held_out: Vec<usize> = folds.iter().flat_map(|fold| fold.valid.clone()).collect();
-        held_out.sort_unstable();
-        assert_eq!(held_out, (0..31).collect::<Vec<_>>());
-        assert!(folds.iter().all(|fold| fold.train.len() + fold.valid.len() == 31 && (7..=8).contains(&fold.valid.len())));
     }
 }

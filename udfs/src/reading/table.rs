@@ -50,6 +50,12 @@ pub struct Seen {
     pub rows_without_weight: u64,
     /// Rows left out by `nulls => 'drop'`.
     pub rows_with_null: u64,
+    /// Rows that count and were not drawn, where a sample was asked for.
+    #[serde(default)]
+    pub not_drawn: u64,
+    /// How many rows a sample was drawn from; 0 without one.
+    #[serde(default)]
+    pub sampled_from: u64,
     /// For each feature, the values that were missing.
     pub missing: Vec<u64>,
     /// How many of these were numbers beyond 1e100, whose squares could not be added up.
@@ -69,6 +75,14 @@ impl Seen {
         add(&mut self.rows_with_null, other.rows_with_null);
         add(&mut self.out_of_range, other.out_of_range);
         self.missing.iter_mut().zip(&other.missing).for_each(|(mine, theirs)| add(mine, *theirs));
+    }
+
+    /// Adds what was seen of rows that were not kept.
+    pub(crate) fn add_unread(&mut self, other: &Seen) {
+        self.rows_without_label += other.rows_without_label;
+        self.rows_without_weight += other.rows_without_weight;
+        self.rows_with_null += other.rows_with_null;
+        (self.not_drawn, self.sampled_from) = (other.not_drawn, other.sampled_from);
     }
 
     /// Rows that were read and do not count.
@@ -159,6 +173,14 @@ impl Data {
         match self {
             Data::Gram(gram) => &gram.seen,
             Data::Rows(rows) => &rows.seen,
+        }
+    }
+
+    /// Adds what was seen of rows that were not kept.
+    pub fn add_unread(&mut self, unread: &Seen) {
+        match self {
+            Data::Gram(gram) => gram.seen.add_unread(unread),
+            Data::Rows(rows) => rows.seen.add_unread(unread),
         }
     }
 

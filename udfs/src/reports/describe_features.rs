@@ -10,7 +10,7 @@ use crate::reading::block::Block;
 use crate::{Label, Plan, Result, summary};
 
 summary! {
-    /// What is in a table.
+    /// What is in a table: its columns, and what is odd in them.
     ///
     /// A row for each column: its `type` and `role`, how many `rows`, `nulls` and `distinct` values there are; of numbers the least, the quartiles, the greatest, mean and
     /// standard deviation; the most frequent value (`top_value`) and its rows; with a label the `association` with it; and `flags`, what a person would warn of.
@@ -20,7 +20,8 @@ summary! {
     /// group. Of classes it is the variance of their 0/1 columns together.
     ///
     /// Flags: 'constant', 'all NULL', 'mostly NULL' (more than half), 'id-like' (a text that is nearly always another, running numbers, or whole numbers that are called an id
-    /// and are always others), 'duplicate of x' (equal in every row), 'leak?' (explains 0.99 and more of the label alone).
+    /// and are always others), 'duplicate of x' (equal in every row), 'x in other units' and 'nearly x' (a squared correlation of 1, or of
+    /// 0.998 and more, with an earlier number, in 1,024 rows that are kept), 'leak?' (explains 0.99 and more of the label alone).
     ///
     /// One pass, in memory that does not grow with the rows. Up to 2,048 different numbers and 16,384 texts of a column (fewer in tables of more than 500 columns) all of it is exact. With
     /// more, `distinct` is an estimate, good to some percent, quartiles are read off 2,048 groups of neighbours, and texts have no `top_value`. The answer does not depend on the order of the
@@ -82,7 +83,7 @@ impl Summary for Describing {
 
     fn finish(self: Box<Self>) -> Result<Vec<Values>> {
         let Describing { profile, types } = *self;
-        let square = profile.square();
+        let (square, alike) = (profile.square(), profile.likeness.found(&profile.plan));
         let mut rows: Vec<Described> = Vec::new();
         if let (Some(label), Some(name)) = (&profile.label, types.label) {
             let column = Described::of(&label.column, &profile.plan.label, name, "label", profile.rows);
@@ -98,7 +99,12 @@ impl Summary for Describing {
             described.flags.extend(is_leak.then(|| "leak?".to_string()));
             let is_same = |other: &usize| profile.columns[*other].gathered.fingerprint == column.gathered.fingerprint;
             let twin = (0..at).find(is_same).filter(|_| column.gathered.distinct() > 1);
+            let like = alike[at].filter(|_| twin.is_none());
             described.flags.extend(twin.map(|twin| format!("duplicate of {}", profile.plan.features[twin].name)));
+            described.flags.extend(like.map(|(other, is_exact)| {
+                let other = &profile.plan.features[other].name;
+                if is_exact { format!("{other} in other units") } else { format!("nearly {other}") }
+            }));
             rows.push(described);
         }
         for left_out in &profile.plan.left_out {
@@ -312,6 +318,9 @@ mod tests {
         let swapped: Vec<f64> = again.iter().rev().copied().collect();
         let leak: Vec<f64> = label.iter().map(|y| if *y > 0.5 { 3.0 } else { 8.0 }).collect();
         table = table.numbers("whole", &whole).numbers("again", &again).numbers("swapped", &swapped).numbers("leak", &leak);
+        let cents: Vec<f64> = table.column(0).iter().map(|x| 100.0 * x).collect();
+        let rounded: Vec<f64> = table.column(1).iter().map(|x| (10.0 * x).round()).collect();
+        table = table.numbers("cents", &cents).numbers("rounded", &rounded);
         table = table.numbers("running", &(0..rows).map(|row| (row + 17) as f64).collect::<Vec<_>>());
         table = table.numbers("customer_id", &(0..rows).map(|row| (row * row) as f64).collect::<Vec<_>>());
         table = table.numbers("same", &vec![2.5; rows]).numbers("nothing", &vec![f64::NAN; rows]);
@@ -323,13 +332,15 @@ mod tests {
         let told = |row: usize| (label[row] > 0.5).then(|| format!("t{}", row % 3));
         table.columns.push(("told".into(), text(&mut |row| told(row))));
         let answer = describe(&table, Some(&label), rows);
-        let expected: [(&str, &[&str]); 15] = [
+        let expected: [(&str, &[&str]); 17] = [
             ("x0", &[]),
             ("x1", &[]),
             ("x2", &[]),
             ("whole", &[]),
             ("again", &["duplicate of x1"]),
             ("swapped", &[]),
+            ("cents", &["x0 in other units"]),
+            ("rounded", &["nearly x1"]),
             ("leak", &["leak?"]),
             ("running", &["id-like"]),
             ("customer_id", &["id-like"]),

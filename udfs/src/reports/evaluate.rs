@@ -29,7 +29,7 @@ choice! {
 }
 
 report! {
-    /// How well features, or a way of selecting them, predict a label.
+    /// How well features, or a selector's, predict a label.
     ///
     /// Trains a model on the given features (all, if none are given) and tells how good its predictions are on rows that it has not seen. With `selector`
     /// the features are selected first, by the rows that the model learns from alone: so the answer is that of the whole way from rows to predictions, and a
@@ -96,7 +96,9 @@ impl Report for Evaluate {
 
     fn unused(&self, option: &str) -> Option<&'static str> {
         match option {
-            "k" | "must_include" | "selector_options" if self.selector.is_none() => Some("`selector`"),
+            "k" | "must_include" | "selector_options" | "costs" | "budget" if self.selector.is_none() => Some("`selector`"),
+            // Rows are held out for any model.
+            option if self.model != Model::Mlp && Training::has(option) && option != "validation" => Some("model => 'mlp'"),
             _ => None,
         }
     }

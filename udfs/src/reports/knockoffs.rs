@@ -6,7 +6,7 @@ use crate::settings::repeated::Repeated;
 use crate::{Check, Error, Parting, Problem, Result, Run, report};
 
 report! {
-    /// Which features, with so many false ones among them at most: the false discovery rate held by knockoffs.
+    /// Which features, with the false discovery rate held.
     ///
     /// Every feature gets a knockoff, which correlates with the other features as it does itself and with the label by chance alone. The selector ranks features and
     /// knockoffs together. A feature that carries nothing comes before its knockoff as often as behind it, so that the knockoffs that come before their features tell how many
@@ -56,7 +56,7 @@ impl Report for Knockoffs {
 
     fn unused(&self, option: &str) -> Option<&'static str> {
         match option {
-            "k" | "folds" | "must_include" => Some("a selection of its own, and here `fdr` decides"),
+            "k" | "folds" | "must_include" | "costs" | "budget" => Some("a selection of its own, and here `fdr` decides"),
             _ => None,
         }
     }

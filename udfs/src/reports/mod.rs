@@ -1,4 +1,5 @@
 pub mod chosen;
+pub mod compare_selectors;
 pub mod correlation_matrix;
 pub mod datum_wise_classify;
 pub mod datum_wise_curve;

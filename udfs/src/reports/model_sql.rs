@@ -5,7 +5,7 @@ use crate::models::table::COLUMNS;
 use crate::{Result, report_on_model};
 
 report_on_model! {
-    /// A model as SQL.
+    /// A model as an SQL expression.
     ///
     /// Reads a model that `fit` made and answers with one row. `sql` is an expression over the columns of the table that the model was fitted on: paste it into a SELECT
     /// of any database, and it is what `predict` calls `prediction`. `probabilities` are such expressions too, one for each of `classes`.

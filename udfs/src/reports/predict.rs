@@ -5,7 +5,7 @@ use crate::reports::fit::Fit;
 use crate::{Result, apply};
 
 apply! {
-    /// Rows through a model.
+    /// Predictions: rows through a model.
     ///
     /// Reads a model that `fit` made and predicts every row of the table: its columns, and `prediction`, a number or a class; of a class its
     /// `probability` and, by their names, the `probabilities` of all; and in `notes` what the row lacks of what the model asks for. With `key` only these columns are handed

@@ -8,7 +8,7 @@ use crate::settings::repeated::Repeated;
 use crate::{Error, Problem, Result, Run, report};
 
 report! {
-    /// Step by step: which features a selector has, their coefficients, and how well they predict.
+    /// Step by step: features, coefficients, how they predict.
     ///
     /// One row for each step and each feature that is in by then. `coefficient` is that of least squares on the features of the step, in the
     /// input's units; `train_score` the share of the label's variance that it explains where it was learnt, `valid_score` the share that it explains of rows held out. With `folds` the

@@ -8,7 +8,7 @@ use crate::settings::repeated::Repeated;
 use crate::{Check, Error, Parting, Problem, Result, Run, report};
 
 report! {
-    /// How sure: how often a selector chooses each feature, when it is shown half of the rows.
+    /// How sure: how often half of the rows choose a feature.
     ///
     /// The rows are cut into two halves at random, again and again, and the selector chooses `k` features by each half. `frequency` is the share of the halves in which a feature
     /// was chosen, `standard_error` its standard error over the pairs of halves, `mean_rank` the mean of its ranks where it was chosen.

@@ -2,7 +2,7 @@ use crate::datum_wise::{Asking, Decision, Policy};
 use crate::{Check, Choice, Problem, Ranking, Reads, Result, Run, Selector, selector};
 
 selector! {
-    /// Datum-wise sparse classification.
+    /// Datum-wise classification: easy rows need few features.
     ///
     /// Learns a policy that asks for the features of a row one by one and predicts its class when it knows enough, so that an easy row needs
     /// few and a hard one more. Ranks features by the share of rows that ask for them.
@@ -44,6 +44,10 @@ impl Selector for DatumWise {
 
     fn unused(&self, option: &str) -> Option<&'static str> {
         self.asking.unused(option)
+    }
+
+    fn spends(&self) -> bool {
+        true
     }
 
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {

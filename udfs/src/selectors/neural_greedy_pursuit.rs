@@ -1,11 +1,10 @@
 use std::collections::BTreeMap;
 
-mod greedy;
-
 use crate::judging::folds::{FEW_ROWS, Folds, Holding};
 use crate::judging::metric::{Criterion, Metric, Tally};
 use crate::predictors::Predictor;
 use crate::predictors::cnn::{Convolutional, SIDE_MIN};
+use crate::predictors::greedy::{Named, Pursuit};
 use crate::predictors::knn::Knn;
 use crate::predictors::logistic::Logistic;
 use crate::predictors::mlp::MlpLearner;
@@ -15,7 +14,6 @@ use crate::predictors::ssfn::Ssfn;
 use crate::predictors::svm::Svm;
 use crate::predictors::trees::{TreeLearner, Trees};
 use crate::reading::windows::{check_pixels, two_numbers, windows};
-use crate::selectors::neural_greedy_pursuit::greedy::{Named, Pursuit};
 use crate::{Check, Error, Problem, Ranking, Reads, Result, Run, Selector, choice, selector};
 
 choice! {
@@ -35,7 +33,7 @@ choice! {
 }
 
 selector! {
-    /// Neural greedy pursuit.
+    /// Neural greedy pursuit: what helps a network most, one by one.
     ///
     /// Adds, again and again, the feature with which a trained predictor does best on rows that it has not seen. It sees what the
     /// predictor sees: with a network also bends and interactions, which linear methods miss. With `k => 'auto'` it stops when the best feature
@@ -177,21 +175,7 @@ impl Selector for NeuralGreedyPursuit {
 impl NeuralGreedyPursuit {
     /// The rows, with those that judge set apart.
     fn set_apart(&self, problem: &Problem, run: &Run) -> Result<Folds> {
-        if self.inner_folds.is_some() && (self.validation.is_some() || problem.held_out.is_some()) {
-            return Err(Error::call("give `inner_folds` or `validation`, not both: each says which rows are held out"));
-        }
-        if let Some(judges) = &problem.held_out {
-            if judges.rows() == 0 {
-                return Err(Error::data("the table given as `validation` has no rows with a label"));
-            }
-            return Folds::judged_by(problem, judges, self.criterion, run);
-        }
-        let holding = match (self.validation, self.inner_folds) {
-            (Some(share), _) => Holding::Share(share),
-            (None, Some(folds)) => Holding::Folds(folds),
-            (None, None) => Holding::Default,
-        };
-        Folds::new(problem, holding, self.criterion, run)
+        Folds::apart(problem, self.inner_folds, self.validation, Holding::Default, self.criterion, run)
     }
 
     /// What only the label can tell: whether the predictors and the metric are for it.

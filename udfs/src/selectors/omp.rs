@@ -28,7 +28,7 @@ choice! {
 }
 
 selector! {
-    /// Orthogonal matching pursuit.
+    /// Orthogonal matching pursuit: greedy and linear, at once.
     ///
     /// Chooses features one at a time: the one most correlated with what is still unexplained, then a least-squares
     /// refit on everything chosen so far.

@@ -1,15 +1,17 @@
 use crate::baselines::{boosting::Boosting, random_forest::RandomForest};
+use crate::judging::exchange::{Exchange, Limits, exchange};
+use crate::judging::trials::{JUDGES, ROWS_MAX, Trials};
 use crate::predictors::panel::{self, Opinion};
 use crate::selectors::neural_greedy_pursuit::NeuralGreedyPursuit;
 use crate::selectors::omp::Omp;
 use crate::selectors::sequential_attention::{Direction, SequentialAttention};
-use crate::{Error, Lease, Problem, Ranking, Reads, Result, Run, Selector, Split, selector};
+use crate::{Error, Problem, Ranking, Reads, Result, Run, Selector, selector};
 
 selector! {
-    /// The features to take, for people who do not want to choose a method.
+    /// The features to take, without choosing a method.
     ///
     /// Holds some rows out, lets several selectors choose by the others, and asks two judges what each choice is worth on the rows held out: boosted trees and a network, each trained
-    /// on the chosen features alone. Whoever does best is tried with features that only the others chose, in the place of its last ones. Then the best selector chooses once
+    /// on the chosen features alone. Whoever does best is tried with features that only the others chose, in the place of those that the judges miss least. Then the best selector chooses once
     /// more, by all rows, with the swaps that helped.
     ///
     /// It tries `omp`, `boosting`, `sequential_attention`, `random_forest`, `sequential_attention` with `direction => 'backward'`, and, of up to 3,000 rows and 64 features, `ngp`; in this order, as
@@ -31,19 +33,14 @@ selector! {
 
 /// Seconds, if nobody says.
 const TIME_LIMIT: f64 = 30.0;
-/// Rows by which selectors are compared at most, and the share of all that judges.
-const ROWS_MAX: usize = 1 << 15;
-const JUDGES: f64 = 0.3;
-/// Tables with fewer rows are parted this many times.
-const FEW_ROWS: usize = 3000;
-const FOLDS: usize = 3;
 /// Fewest rows that can be parted.
 const ROWS_MIN: usize = 30;
 /// Features that 'auto' looks at, and those by which selectors are compared then.
 const AUTO_MAX: usize = 64;
 const COMPARED: usize = 16;
-/// Features that are tried in the place of others, and the share of the loss that one must save.
-const SWAPS_MAX: usize = 8;
+/// Features that are exchanged at most, those that are tried each time, and the share of the loss that one must save.
+const SWAPS_MAX: usize = 4;
+const TRIED: usize = 4;
 const WORTH: f64 = 0.001;
 /// Tables up to this size are small enough for neural greedy pursuit.
 const SMALL: (usize, usize) = (3000, 64);
@@ -63,14 +60,6 @@ struct Entry {
     seconds: f64,
 }
 
-/// One unit in the place of another.
-struct Swap {
-    out: usize,
-    into: usize,
-    /// By how much the judges like it better.
-    gain: f64,
-}
-
 impl Selector for SelectFeatures {
     fn reads(&self) -> Reads {
         Reads::Rows
@@ -81,18 +70,20 @@ impl Selector for SelectFeatures {
         // What must be finished is not cut off; what is one more try is.
         let (steady, hasty) = (run.until(None), run.until(Some(0.8 * limit)));
         let entrants = entrants(problem);
-        if problem.rows().rows() < ROWS_MIN {
+        let is_enough = problem.rows().rows() >= ROWS_MIN;
+        let parted = if is_enough { Trials::of(problem, &steady)? } else { None };
+        let Some(Trials { problems: pieces, .. }) = &parted else {
             let ranking = entrants[0].selector.select(problem, &steady)?;
             return Ok(noted(ranking, "omp, because there are too few rows to hold some out"));
-        }
-        let (pieces, _memory) = pieces(problem, &steady)?;
+        };
         let most = problem.k.unwrap_or(AUTO_MAX).min(problem.units.len());
-        let compared = problem.k.unwrap_or(COMPARED).min(most);
+        // Whoever chooses all features has said nothing about them.
+        let compared = problem.k.unwrap_or(COMPARED.min(problem.units.len().div_ceil(2))).min(most);
         let mut entries: Vec<Entry> = Vec::new();
         for (at, entrant) in entrants.iter().enumerate() {
             let run = if at == 0 { &steady } else { &hasty };
             let entered = run.step_with(at, entrants.len() + 2, || entrant.name.to_string());
-            match entered.and_then(|()| enter(at, entrant, &pieces, most, compared, run)) {
+            match entered.and_then(|()| enter(at, entrant, pieces, most, compared, run)) {
                 Ok(entry) => entries.push(entry),
                 Err(_) if at > 0 && run.is_late() => break,
                 // What one selector cannot answer another may.
@@ -104,9 +95,9 @@ impl Selector for SelectFeatures {
         let Some((best, others)) = entries.split_first() else { return Err(Error::data("no selector could choose anything")) };
         let (curve, size) = match problem.k {
             Some(k) => (vec![(k, best.opinion)], k),
-            None => sized(best, &pieces, compared, problem.must_include.len(), &hasty)?,
+            None => sized(best, pieces, compared, problem.must_include.len(), &hasty)?,
         };
-        let swaps = swaps(best, others, &pieces, size, &hasty)?;
+        let swaps = swaps(best, others, pieces, size, &hasty)?;
         steady.check()?;
         let mut ranking = last(problem, &entrants[best.entrant], best, size, (&steady, limit))?;
         let lead = others.first().map(|second| {
@@ -139,27 +130,6 @@ fn entrants(problem: &Problem) -> Vec<Entrant> {
         entrants.push(Entrant { name: "ngp", selector: Box::new(NeuralGreedyPursuit::default()) });
     }
     entrants
-}
-
-/// The question put to some rows, with others held out: once, or of small tables several times.
-fn pieces(problem: &Problem, run: &Run) -> Result<(Vec<Problem>, Lease)> {
-    let rows = problem.rows();
-    let thinned = |part: Vec<usize>| -> Vec<usize> {
-        let every = part.len().div_ceil(ROWS_MAX).max(1);
-        part.into_iter().step_by(every).collect()
-    };
-    let places = if rows.rows() < FEW_ROWS { 6 * FOLDS } else { 6 };
-    let mut memory = run.reserve(rows.rows() * places * size_of::<usize>())?;
-    let splits = match rows.rows() < FEW_ROWS {
-        true => Split::folds(rows, FOLDS, run),
-        false => vec![Split::fraction(rows, JUDGES, run)],
-    };
-    let splits: Vec<Split> =
-        splits.into_iter().map(|split| Split { train: thinned(split.train), valid: thinned(split.valid) }).collect();
-    let kept: usize = splits.iter().map(|split| split.train.len() + 2 * split.valid.len()).sum();
-    memory.grow(kept * (rows.columns.len() + rows.labels.len() + 2) * size_of::<f64>())?;
-    let piece = |split: &Split| problem.on(&split.train, &split.valid).ok_or_else(|| Error::data("rows are needed"));
-    Ok((splits.iter().map(piece).collect::<Result<_>>()?, memory))
 }
 
 /// Lets an entrant choose by each piece, and has its choices judged.
@@ -211,13 +181,13 @@ fn sized(best: &Entry, pieces: &[Problem], compared: usize, least: usize, run: &
     Ok((curve, smallest))
 }
 
-/// Tries features of the others in the place of the last ones of the best. Of several small pieces none is large enough to tell.
-fn swaps(best: &Entry, others: &[Entry], pieces: &[Problem], size: usize, run: &Run) -> Result<Vec<Swap>> {
+/// Tries features of the others in the place of those of the best that are least missed. Of several small pieces none is large enough to tell.
+fn swaps(best: &Entry, others: &[Entry], pieces: &[Problem], size: usize, run: &Run) -> Result<Vec<Exchange>> {
     let mut swaps = Vec::new();
-    let ([piece], true) = (pieces, size <= COMPARED) else { return Ok(swaps) };
+    let ([piece], true) = (pieces, (2..=COMPARED).contains(&size)) else { return Ok(swaps) };
     let first = |entry: &Entry| entry.rankings[0].units().into_iter().take(size).collect::<Vec<_>>();
     let mut set = first(best);
-    let mut last: Vec<usize> = set.iter().copied().filter(|unit| !piece.must_include.contains(unit)).collect();
+    let fixed: Vec<usize> = (0..set.len()).filter(|at| piece.must_include.contains(&set[*at])).collect();
     // The most votes first, then the better ranks.
     let mut missing: Vec<(usize, usize, usize)> = Vec::new();
     for entry in others {
@@ -229,24 +199,14 @@ fn swaps(best: &Entry, others: &[Entry], pieces: &[Problem], size: usize, run: &
         }
     }
     missing.sort_by_key(|(votes, ranks, unit)| (std::cmp::Reverse(*votes), *ranks, *unit));
-    let mut skill = match panel::judge(piece, &set, run) {
-        Err(_) if run.is_late() => return Ok(swaps),
-        opinion => opinion?.skill,
-    };
-    for (_, _, into) in missing.into_iter().take(SWAPS_MAX) {
-        let Some(out) = last.last().copied() else { break };
-        let other: Vec<usize> = set.iter().map(|unit| if *unit == out { into } else { *unit }).collect();
-        let opinion = match panel::judge(piece, &other, run) {
-            Err(_) if run.is_late() => break,
-            opinion => opinion?,
-        };
-        if opinion.skill > skill + WORTH {
-            swaps.push(Swap { out, into, gain: opinion.skill - skill });
-            (set, skill) = (other, opinion.skill);
-            last.pop();
-        }
+    let open = |kept: &[usize]| Ok(missing.iter().map(|(_, _, unit)| *unit).filter(|unit| !kept.contains(unit)).collect());
+    let limits =
+        Limits { fixed: &fixed, weak: 1, tried: TRIED, worth: WORTH, exchanges: if missing.is_empty() { 0 } else { SWAPS_MAX } };
+    match exchange(&mut set, &limits, |set| Ok(panel::judge(piece, set, run)?.skill), open, &mut swaps) {
+        Err(error) if !run.is_late() => Err(error),
+        // What was found before the limit counts.
+        _ => Ok(swaps),
     }
-    Ok(swaps)
 }
 
 /// The best selector's choice by all rows, if there is time for it; else its choice by some.
@@ -273,8 +233,8 @@ fn noted(mut ranking: Ranking, note: &str) -> Ranking {
     ranking
 }
 
-fn swap(ranking: &mut Ranking, swaps: &[Swap], problem: &Problem) {
-    for Swap { out, into, gain } in swaps {
+fn swap(ranking: &mut Ranking, swaps: &[Exchange], problem: &Problem) {
+    for Exchange { out, into, gain, .. } in swaps {
         let chosen = ranking.units();
         if let Some(at) = chosen.iter().position(|unit| unit == out).filter(|_| !chosen.contains(into)) {
             let choice = &mut ranking.choices[at];

@@ -36,7 +36,7 @@ choice! {
 }
 
 selector! {
-    /// Sequential attention.
+    /// Sequential attention: greedy, while one network trains.
     ///
     /// Gives every feature that is not yet chosen an attention weight, trains weights and model together, and chooses the
     /// feature with the largest one; then begins the next round with the chosen features always on.
@@ -67,10 +67,10 @@ selector! {
     ///
     /// It provably chooses what orthogonal matching pursuit and sequential LASSO choose, except among ties.
     ///
-    /// Up to 16 features, of tables of up to 1,000, end with `swaps`: boosted trees and a network, trained on the chosen features alone, judge on held-out rows whether one of three others in the place of the least missed
-    /// is better.
+    /// Up to 16 features, of tables of up to 1,000, end with `swaps`: boosted trees and a network, trained on the chosen features alone, judge on held-out rows whether one of four others in the place of one of the two least missed
+    /// is better: those that the network misses most, and those that boosted trees of all features gain most from.
     ///
-    /// Cost: `4 × features × hidden` operations for each row of each pass, and for each swap as many small trainings as there are chosen features and three more; linear: one pass over the table, then `features × k`
+    /// Cost: `4 × features × hidden` operations for each row of each pass, and for each swap as many small trainings as there are chosen features and up to eight more; linear: one pass over the table, then `features × k`
     /// operations a choice.
     ///
     /// Source: Yasuda, Bateni, Chen, Fahrbach, Fu and Mirrokni, 2023. Sequential attention for feature selection.

@@ -17,7 +17,7 @@ choice! {
 }
 
 selector! {
-    /// Sequential LASSO.
+    /// Sequential LASSO: greedy, by the penalty that lets one in.
     ///
     /// A LASSO that never penalises what it has chosen already: lower the penalty until the first feature enters,
     /// choose it, free it of the penalty, and begin again.

@@ -1,6 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::settings::options::{Bytes, Count, unknown_names};
+use crate::settings::spending::Spending;
 use crate::{Check, Error, Result, choice, options};
 
 choice! {
@@ -95,10 +96,18 @@ options! {
         time_limit: Option<f64> = None, Check::Between(0.001, 1e6);
         /// Most memory for what is kept of the table.
         max_memory: Option<Bytes> = None;
+        /// Learn from so many different rows at most, drawn by a hash of their content and the seed; equal rows count as one with their weights added up. Of each group
+        /// with `partition_by`. The rows drawn are kept, whatever `reads` says. NULL: all rows.
+        sample_rows: Option<usize> = None, Check::Between(2.0, 1e9);
         /// One pass that keeps second moments, or the rows themselves. 'auto': moments where they suffice, up to 1000 columns.
         reads: Reading = Reading::Auto;
+        ..spending: Spending;
     }
 }
+
+/// Common options that can be given once for a session: those that say how to work, and not what is asked.
+pub const OF_SESSIONS: [&str; 9] =
+    ["seed", "threads", "time_limit", "max_memory", "sample_rows", "nulls", "levels", "max_levels", "max_classes"];
 
 impl Common {
     /// Checks what options ask of each other.
@@ -144,6 +153,22 @@ impl Common {
             }
             if !forced.insert(name) {
                 return Err(Error::call(format!("`must_include` names `{name}` twice")));
+            }
+        }
+        for name in self.spending.costs.keys() {
+            if let Some(group) = group_of.get(name.as_str()) {
+                return Err(Error::call(format!("`costs` names `{name}`, which is part of the group `{group}`; name the group")));
+            }
+            if !units.contains(name) {
+                return Err(unknown_names("costs", name, &units));
+            }
+        }
+        if let Some(budget) = self.spending.budget {
+            let forced: f64 = self.must_include.iter().map(|name| self.spending.cost(name)).sum();
+            if forced > budget {
+                return Err(Error::call(format!(
+                    "`budget` must be at least {forced} to pay for what must_include names, got {budget}"
+                )));
             }
         }
         Ok(units)

@@ -5,3 +5,4 @@ pub mod json;
 mod option_maps;
 pub mod options;
 pub(crate) mod repeated;
+pub(crate) mod spending;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::error::{did_you_mean, name_list, shown};
+use crate::error::{also_called, did_you_mean, name_list_near, shown};
 use crate::{Error, Result};
 
 pub use super::option_maps::{Lists, Pairs};
@@ -143,7 +143,10 @@ pub fn read<T: Options>(settings: &Settings) -> Result<T> {
 /// ``unknown option `kk`; did you mean `k`? options are k, tolerance``
 pub fn unknown(name: &str, specs: &[OptionSpec]) -> Error {
     let names: Vec<&str> = specs.iter().map(|spec| spec.name).collect();
-    let (hint, name) = (did_you_mean(name, &names), shown(name));
+    // A label is asked for in its own place.
+    let meant = also_called(name).filter(|meant| names.contains(meant) || *meant == "label");
+    let hint = meant.map_or_else(|| did_you_mean(name, &names), |meant| format!("; did you mean `{meant}`?"));
+    let name = shown(name);
     Error::call(format!("unknown option `{name}`{hint} options are {}", names.join(", ")))
 }
 
@@ -364,8 +367,8 @@ pub fn one_of(words: &[&str]) -> String {
 
 /// Names that an option gave but the table does not have.
 pub fn unknown_names(option: &str, missing: &str, known: &[String]) -> Error {
-    let (hint, missing) = (did_you_mean(missing, known), shown(missing));
-    Error::call(format!("`{option}` names `{missing}`, which is not a feature{hint} features are {}", name_list(known)))
+    let (hint, list, missing) = (did_you_mean(missing, known), name_list_near(missing, known), shown(missing));
+    Error::call(format!("`{option}` names `{missing}`, which is not a feature{hint} features are {list}"))
 }
 
 /// Doc lines joined into one paragraph.

@@ -399,10 +399,15 @@ impl Checker<'_> {
         let lines = self.spec.documentation;
         self.promise(lines.len() >= 3 && !self.spec.summary().is_empty(), "it is documented", lines);
         self.promise(!self.spec.score.is_empty() || !self.spec.is_selector(), "its score is documented", self.spec.score);
-        for option in (self.spec.options)() {
+        let options = self.spec.all_options();
+        let common = <Common as crate::Options>::specs();
+        for option in &options {
             self.promise(!option.description.is_empty(), "every option is documented", option.name);
-            let is_common = <Common as crate::Options>::specs().iter().any(|common| common.name == option.name);
-            self.promise(!is_common, "an option exists once", option.name);
+            let times = options.iter().filter(|other| other.name == option.name).count();
+            self.promise(times == 1, "an option exists once", option.name);
+            // One that is common, and that the selector sees to itself, is the same to whoever asks.
+            let is_same = |other: &crate::OptionSpec| other.name != option.name || other.description == option.description;
+            self.promise(common.iter().all(is_same), "an option means the same everywhere", option.name);
         }
     }
 }

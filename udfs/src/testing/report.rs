@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::checks::{self, cancelled_after};
 use super::{Table, apply, planted, summary};
 use crate::settings::common::Task;
-use crate::{Error, Labels, Problem, Report, Result, Run, Settings, Spec, Values, Work};
+use crate::{Compared, Error, Labels, Problem, Report, Result, Run, Settings, Spec, Values, Work};
 
 /// Judges a report. Panics with the first promise that it breaks. Returns how many promises were looked at; none of a function that is no report.
 pub fn check_report(spec: &Spec) -> usize {
@@ -97,6 +97,14 @@ fn answer_in(report: &dyn Report, problem: &Problem, run: &Run) -> Result<Vec<Va
         let spec = crate::selectors().into_iter().find(|spec| spec.name == repeats.selector);
         spec.expect("a selector of ours is repeated").selector(&repeats.options)
     });
+    let known = crate::selectors();
+    let compares = report.compares(&known.iter().collect::<Vec<_>>())?;
+    if !compares.is_empty() {
+        let find = |name: &str| known.iter().find(|spec| spec.name == name).expect("selectors of ours are compared");
+        let compared: Vec<Compared> =
+            compares.iter().map(|repeats| Compared::new(find(&repeats.selector), &repeats.options)).collect::<Result<_>>()?;
+        return report.report_on_all(&compared, problem, run);
+    }
     report.report_on(selector.transpose()?.as_deref(), problem, run)
 }
 

@@ -72,16 +72,8 @@ impl<'a> Columns<'a> {
 
 /// Units by their importance, the most important first; with `k => 'auto'` those above the mean.
 pub(crate) fn ranking(problem: &Problem, importances: &[f64]) -> Ranking {
-    let free = |unit: &usize| !problem.must_include.contains(unit) && problem.why_never(*unit).is_none();
-    let mut order: Vec<usize> = (0..problem.units.len()).filter(free).collect();
-    order.sort_by(|a, b| importances[*b].total_cmp(&importances[*a]).then(a.cmp(b)));
-    let mean = importances.iter().map(|importance| importance.max(0.0)).sum::<f64>() / problem.units.len() as f64;
-    let forced = problem.must_include.iter().copied().filter(|unit| problem.why_never(*unit).is_none());
-    let above = |unit: &&usize| importances[**unit] > mean;
-    let most = problem.k.unwrap_or_else(|| problem.must_include.len() + order.iter().filter(above).count());
-    let chosen = forced.chain(order).take(most);
-    let choices = chosen.enumerate().map(|(at, unit)| crate::Choice::new(at + 1, unit, importances[unit])).collect();
-    Ranking { choices, ..Ranking::default() }
+    let can_be = |unit: &usize| problem.why_never(*unit).is_none();
+    Ranking::by_importance(problem, (0..problem.units.len()).filter(can_be), |unit| importances[unit])
 }
 
 fn hash(codes: &[u8]) -> u64 {

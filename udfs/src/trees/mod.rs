@@ -9,6 +9,7 @@ pub(crate) mod columns;
 pub(crate) mod forest;
 pub(crate) mod histogram;
 pub(crate) mod importance;
+pub(crate) mod pruning;
 pub(crate) mod sample;
 pub(crate) mod target;
 pub(crate) mod tree;

@@ -2,7 +2,7 @@ use super::*;
 use crate::network::threads::Team;
 
 /// Five inputs, forty rows, and a network on them.
-fn example(loss: Loss, hidden: &[usize]) -> (Mlp, Samples, Vec<u32>) {
+pub(in crate::network) fn example(loss: Loss, hidden: &[usize]) -> (Mlp, Samples, Vec<u32>) {
     let mut random = Run::new(8).random("example", 0);
     let inputs = Inputs::plain((0..5).collect(), loss);
     let stride = crate::network::samples::stride_for(5);

@@ -78,7 +78,16 @@ impl Moments {
         let out_of_range = count()?;
         let missing = (0..features).map(|_| count()).collect::<Option<Vec<_>>>()?;
         let texts = BTreeMap::new();
-        let seen = Seen { rows, rows_without_label, rows_without_weight, rows_with_null, missing, out_of_range, texts };
+        let seen = Seen {
+            rows,
+            rows_without_label,
+            rows_without_weight,
+            rows_with_null,
+            missing,
+            out_of_range,
+            texts,
+            ..Seen::default()
+        };
         let buckets = read_size(&mut rest).filter(|buckets| (1..=BUCKETS_MAX).contains(buckets))?;
         let hashed = (0..features).map(|_| read_distinct(&mut rest)).collect::<Option<Vec<_>>>()?;
         let is_text = |feature: &usize| plan.plan.features.get(*feature).is_some_and(|feature| feature.is_text);

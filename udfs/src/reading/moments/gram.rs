@@ -23,6 +23,8 @@ pub struct Gram {
     pub weight: f64,
     /// The mean of each column of the design; of a level, its share of the weight.
     pub means: Vec<f64>,
+    /// The mean of each column of the label; of a class, its share of the weight.
+    pub label_means: Vec<f64>,
     /// `matrix[i * columns + j]` = Σ w (xᵢ − x̄ᵢ)(xⱼ − x̄ⱼ); a constant column is all zeros.
     pub matrix: Vec<f64>,
     /// `products[i * label columns + q]` = Σ w (xᵢ − x̄ᵢ)(y_q − ȳ_q)
@@ -209,6 +211,7 @@ impl Moments {
         let mean =
             |(column, sum): (&Filled, &Double)| self.origin(column.column) + sum.value() / weight.value().max(f64::MIN_POSITIVE);
         let means = filled.iter().zip(&sums).map(mean).collect();
+        let label_means = label_columns.iter().zip(&label_sums).map(mean).collect();
         let mut label_energy = 0.0;
         for (column, sum) in label_columns.iter().zip(&label_sums) {
             let raw = product(column, column);
@@ -217,6 +220,7 @@ impl Moments {
             let size = raw.value() + weight.value() * origin * origin;
             label_energy += if energy <= CONSTANT * size { 0.0 } else { energy };
         }
-        Gram { design, label, seen: self.seen.clone(), weight: weight.value(), means, matrix, products, label_energy }
+        let seen = self.seen.clone();
+        Gram { design, label, seen, weight: weight.value(), means, label_means, matrix, products, label_energy }
     }
 }

@@ -83,6 +83,7 @@ impl Moments {
         }
         let label_energy = labels.iter().zip(&of_labels).map(|(label, of)| about(label, label, *of, *of)).sum();
         let (label, seen) = (learnt.label.clone(), self.seen.clone());
-        Gram { design, label, seen, weight: weight.value(), means: learnt.means.clone(), matrix, products, label_energy }
+        let (means, label_means) = (learnt.means.clone(), learnt.label_means.clone());
+        Gram { design, label, seen, weight: weight.value(), means, label_means, matrix, products, label_energy }
     }
 }
