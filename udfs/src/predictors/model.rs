@@ -35,6 +35,9 @@ pub(crate) enum Instead<'a> {
     Rows(&'a [usize]),
 }
 
+/// What a model makes of the sums of a row.
+pub(crate) type Rest<'a> = Box<dyn Fn(&[f64]) -> Vec<f64> + Send + Sync + 'a>;
+
 /// A model that begins with sums of weighted columns: least squares, logistic regression, a network of layers.
 pub(crate) struct Affine<'a> {
     pub folds: &'a Folds,
@@ -43,7 +46,7 @@ pub(crate) struct Affine<'a> {
     pub weights: Vec<f64>,
     pub start: Vec<f64>,
     /// From the sums of a row to the label's columns, centred.
-    pub rest: Box<dyn Fn(&[f64]) -> Vec<f64> + Send + Sync + 'a>,
+    pub rest: Rest<'a>,
 }
 
 impl Affine<'_> {

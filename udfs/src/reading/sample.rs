@@ -4,7 +4,7 @@
 //! they are drawn together or not at all; what is kept is one of them with the weights of all. So a table of few different rows is kept as a whole, however long it is, and a
 //! weight of 2 is a row seen twice here too.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::reading::block::{Block, Numbers};
 use crate::reading::intake::{Intake, filled};
@@ -74,7 +74,7 @@ pub struct Sampled {
     weights: Vec<f64>,
     /// How many rows each of them stands for.
     counts: Vec<u64>,
-    place: HashMap<Hash, u32>,
+    place: BTreeMap<Hash, u32>,
     /// Numbers from here on are not drawn any more.
     limit: Option<Hash>,
     seen: Seen,

@@ -240,12 +240,13 @@ fn ranked(names: &[&str], entries: &[Result<Entry>], problem: &Problem) -> Vec<V
 }
 
 fn pairs(names: &[&str], entries: &[Result<Entry>], problem: &Problem) -> Vec<Values> {
-    let answered: Vec<(usize, &Entry)> =
+    type Answered<'a> = (usize, &'a Entry);
+    let answered: Vec<Answered<'_>> =
         entries.iter().enumerate().filter_map(|(at, entry)| Some((at, entry.as_ref().ok()?))).collect();
-    let mut all: Vec<(&(usize, &Entry), &(usize, &Entry))> =
+    let mut all: Vec<(&Answered<'_>, &Answered<'_>)> =
         answered.iter().flat_map(|a| answered.iter().filter(move |b| a.0 != b.0).map(move |b| (a, b))).collect();
     all.sort_by_key(|(a, b)| (a.0, Reverse((1e9 * jaccard(&a.1.units, &b.1.units)) as u64), b.0));
-    let shared = |(a, b): &(&(usize, &Entry), &(usize, &Entry))| -> Vec<usize> {
+    let shared = |(a, b): &(&Answered<'_>, &Answered<'_>)| -> Vec<usize> {
         a.1.units.iter().copied().filter(|unit| b.1.units.contains(unit)).collect()
     };
     vec![
