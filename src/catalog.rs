@@ -37,8 +37,10 @@ macro_rules! of_registry {
 
 of_registry!(FunctionsFunction, SelectorsFunction, SelectorOptionsFunction, ManualFunction);
 
-/// The functions that have no declaration of their own: name, kind, what it is for, and how it is called.
-const OTHERS: [(&str, &str, &str, &str); 10] = [
+/// A function that has no declaration of its own: name, kind, what it is for, and how it is called.
+type Other = (&'static str, &'static str, &'static str, &'static str);
+
+const OTHERS: [Other; 10] = [
     ("gram", "aggregate", "Second moments of columns, to keep and to select from", "SELECT gram(y, a, b) FROM t"),
     ("gram_merge", "aggregate", "Many grams as one", "SELECT gram_merge(g) FROM grams"),
     ("gram_summary", "scalar", "What went into a gram", "SELECT gram_summary(g) FROM grams"),
@@ -57,7 +59,7 @@ impl TableFunctionImpl for FunctionsFunction {
             return plan_err!("functions: takes no arguments; manual('{}') tells all about one", self.registry.example());
         }
         let specs = &self.registry.specs;
-        let column = |of: &dyn Fn(&Arc<Spec>) -> String, other: &dyn Fn(&(&str, &str, &str, &str)) -> String| {
+        let column = |of: &dyn Fn(&Arc<Spec>) -> String, other: &dyn Fn(&Other) -> String| {
             specs.iter().map(of).chain(OTHERS.iter().map(other)).collect()
         };
         table(

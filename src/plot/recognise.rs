@@ -145,7 +145,7 @@ impl Table {
     }
 
     fn title(&self, of: &str) -> String {
-        let method = self.has("method").then(|| self.texts("method").unwrap_or_default()).unwrap_or_default();
+        let method = if self.has("method") { self.texts("method").unwrap_or_default() } else { Vec::new() };
         let methods: BTreeSet<&String> = method.iter().collect();
         match methods.into_iter().collect::<Vec<_>>()[..] {
             [one] => format!("{one}: {of}"),
@@ -226,7 +226,8 @@ impl Table {
             None => vec![None; up.len()],
         };
         let groups = self.group()?.map_or_else(|| vec![String::new(); up.len()], |(_, groups)| groups);
-        let mut lines: Vec<(String, Vec<(f64, f64, Option<f64>)>)> = Vec::new();
+        type Points = Vec<(f64, f64, Option<f64>)>;
+        let mut lines: Vec<(String, Points)> = Vec::new();
         for row in 0..up.len() {
             let (Some(x), Some(y)) = (across[row], up[row]) else { continue };
             match lines.iter_mut().find(|(name, _)| *name == groups[row]) {

@@ -273,12 +273,12 @@ mod tests {
     #[test]
     fn neither_order_nor_partitions_nor_columns_show() {
         let (table, label) = mixed(20_000);
-        let one = sample(&table, &label, 500, &[0..20_000]);
+        let one = sample(&table, &label, 500, std::slice::from_ref(&(0..20_000)));
         assert_eq!((one.rows(), one.seen.sampled_from, one.seen.not_drawn), (500, 20_000, 19_500));
         assert!(one.weights.is_empty());
         let three = sample(&table, &label, 500, &[9000..20_000, 0..4000, 4000..9000]);
         assert_eq!((&one.targets, &one.columns), (&three.targets, &three.columns));
-        let permuted = sample(&table.permuted(&[2, 1, 0]), &label, 500, &[0..20_000]);
+        let permuted = sample(&table.permuted(&[2, 1, 0]), &label, 500, std::slice::from_ref(&(0..20_000)));
         assert_eq!(one.targets, permuted.targets);
     }
 
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn what_is_drawn_is_a_fair_sample() {
         let (table, label) = mixed(20_000);
-        let rows = sample(&table, &label, 2000, &[0..20_000]);
+        let rows = sample(&table, &label, 2000, std::slice::from_ref(&(0..20_000)));
         let mean = rows.targets.iter().sum::<f64>() / 2000.0;
         let all = label.iter().sum::<f64>() / 20_000.0;
         assert!((mean - all).abs() < 4.0 / 2000f64.sqrt(), "{mean} {all}");
@@ -298,11 +298,11 @@ mod tests {
         let table = Table::new().numbers("x", &x);
         let all = sample(&table, &x, 50, &[0..1000, 1000..3000]);
         assert_eq!((all.rows(), all.weight(), all.seen.not_drawn), (30, 3000.0, 0));
-        let some = sample(&table, &x, 10, &[0..3000]);
+        let some = sample(&table, &x, 10, std::slice::from_ref(&(0..3000)));
         assert_eq!((some.rows(), some.weight(), some.seen.not_drawn), (10, 1000.0, 2000));
         let mut weighted = Table::new().numbers("x", &x[..30]);
         weighted.weights = Some(vec![100.0; 30]);
-        let weighted = sample(&weighted, &x[..30], 10, &[0..30]);
+        let weighted = sample(&weighted, &x[..30], 10, std::slice::from_ref(&(0..30)));
         assert_eq!((&some.targets, &some.weights), (&weighted.targets, &weighted.weights), "a weight is a repetition");
     }
 
@@ -310,7 +310,7 @@ mod tests {
     fn rows_that_do_not_count_are_not_drawn() {
         let (table, mut label) = mixed(1000);
         label.iter_mut().step_by(2).for_each(|y| *y = f64::NAN);
-        let rows = sample(&table, &label, 100, &[0..1000]);
+        let rows = sample(&table, &label, 100, std::slice::from_ref(&(0..1000)));
         assert_eq!((rows.rows(), rows.seen.rows_without_label, rows.seen.sampled_from), (100, 500, 500));
     }
 
