@@ -1,0 +1,97 @@
+"""Asks the `pursuit` shell, and keeps what it answered."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.join(HERE, "..", "..")
+
+
+def program():
+    built = [os.path.join(ROOT, "target", profile, "pursuit") for profile in ("release", "debug")]
+    candidates = [os.environ["PURSUIT"]] if "PURSUIT" in os.environ else built
+    found = [path for path in candidates if os.path.exists(path)]
+    if not found:
+        sys.exit(f"papers: no program at {' or '.join(candidates)}; build it with `cargo build`, or name one as PURSUIT")
+    return os.path.abspath(found[0])
+
+
+class Shell:
+    """Answers are kept in a file by what was asked: another question, another answer."""
+
+    def __init__(self, kept, is_fresh):
+        self.program, self.kept = program(), kept
+        self.answers = {} if is_fresh else self.read()
+        self.selectors = {row["selector"] for row in self.ask("selectors", "SELECT selector FROM selectors()", keep=False)[0]}
+
+    def has(self, selector, option=None):
+        if selector not in self.selectors or option is None:
+            return selector in self.selectors
+        rows = self.ask("options", f"SELECT option FROM selector_options('{selector}')", keep=False)[0]
+        return option in {row["option"] for row in rows}
+
+    def ask(self, name, *statements, keep=True):
+        """The answers to all SELECTs of one process, as lists of dictionaries."""
+        return self.remember(name, "\n".join(statements), lambda: self.run(statements), keep)
+
+    def remember(self, name, question, answer, keep=True):
+        """What `answer()` returns, from the file if it was there before; the seconds are kept with it."""
+        key = name + " " + hashlib.sha256(question.encode()).hexdigest()[:12]
+        if key not in self.answers:
+            start = time.perf_counter()
+            answers = answer()
+            seconds = time.perf_counter() - start
+            if not keep:
+                return answers
+            self.answers[key] = {"seconds": round(seconds, 3), "answer": answers}
+            print(f"  {name}: {seconds:.1f} s", file=sys.stderr, flush=True)
+            self.write()
+        self.seconds = self.answers[key]["seconds"]
+        return self.answers[key]["answer"]
+
+    def read(self):
+        if not os.path.exists(self.kept):
+            return {}
+        with open(self.kept) as file:
+            return json.load(file)
+
+    def write(self):
+        # Another run may have added answers of other parts meanwhile.
+        before = self.read()
+        self.answers = {**before, **self.answers, "sections": {**before.get("sections", {}), **self.answers.get("sections", {})}}
+        with open(self.kept + ".new", "w") as file:
+            json.dump(self.answers, file)
+        os.replace(self.kept + ".new", self.kept)
+
+    def sections(self):
+        """The parts of the page that were written before."""
+        return dict(self.answers.get("sections", {}))
+
+    def keep_section(self, name, text):
+        self.answers.setdefault("sections", {})[name] = text
+        self.write()
+
+    def run(self, statements):
+        with tempfile.NamedTemporaryFile("w", suffix=".sql") as file:
+            file.write(";\n".join(statements) + ";\n")
+            file.flush()
+            command = [self.program, "-q", "--format", "json", "--maxrows", "inf", "-f", file.name]
+            done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"papers: {done.stderr.strip()}")
+        asked = sum(statement.lstrip().upper().startswith(("SELECT", "WITH")) for statement in statements)
+        answers, decoder, text = [], json.JSONDecoder(), done.stdout.strip()
+        while text:
+            answer, end = decoder.raw_decode(text)
+            answers.append(answer)
+            text = text[end:].lstrip()
+        # What makes a table or a view answers with nothing, or with a count.
+        return answers[-asked:] if asked else []
+
+    def plot(self, file, sql, *arguments):
+        subprocess.run([self.program, "plot", "-q", "-c", sql, *arguments, "-o", file], check=True)
