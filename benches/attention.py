@@ -74,65 +74,6 @@ def speed(directory):
         print(f"| {name}, {epochs} epochs, k = 50 | {theirs:.2f} s | {ours:.2f} s | **{theirs / ours:.1f}** | {rate:.0f} | {rate / limit:.0%} |", flush=True)
 
 
-# --- accuracy -------------------------------------------------------------------------------------------------------
-
-
-def splits(directory, name, seed):
-    """Training and test rows as files."""
-    if os.path.exists(os.path.join(directory, f"{name}_train.parquet")):
-        return [os.path.join(directory, f"{name}_{part}.parquet") for part in ("train", "test")]
-    table = pq.read_table(os.path.join(directory, f"{name}.parquet"))
-    order = np.random.RandomState(seed).permutation(len(table))
-    cut = int(0.8 * len(table))
-    paths = [os.path.join(DATA, f"{name}_{seed}_{part}.parquet") for part in ("train", "test")]
-    for path, part in zip(paths, (order[:cut], order[cut:])):
-        pq.write_table(table.take(pa.array(part)), path)
-    return paths
-
-
-def accuracy_of(directory, name, call, k=50, seeds=5):
-    scores = []
-    for seed in range(seeds):
-        train, test = splits(directory, name, seed)
-        selection = call.format(table=f"'{train}'", k=k, seed=seed)
-        sql = (f"SELECT value FROM evaluate('{train}', label => label, test => '{test}', seed => {seed}, "
-               f"features => (SELECT feature FROM {selection})) WHERE split = 'test' AND metric = 'accuracy'")
-        scores.append(rows(sql)[0]["value"])
-    return statistics.mean(scores), statistics.pstdev(scores)
-
-
-def report(directory, title, calls, names, k=50):
-    print(f"\n{title}\n\n| | " + " | ".join(names) + " |\n|---" * 1 + "|---" * len(names) + "|", flush=True)
-    for label, call in calls:
-        cells = []
-        for name in names:
-            mean, deviation = accuracy_of(directory, name, call, k)
-            cells.append(f"{mean:.3f} ({deviation:.3f})")
-        print(f"| {label} | " + " | ".join(cells) + " |", flush=True)
-
-
-SETS = ["mnist", "isolet", "mice_protein", "coil20"]
-ATTENTION = "sequential_attention({table}, label => label, k => {k}, seed => {seed}%s)"
-
-
-def accuracy(directory, part="all", sets=",".join(SETS)):
-    sets = sets.split(",")
-    if part in ("all", "directions"):
-        report(directory, "Test accuracy with 50 features, mean and deviation of 5 seeds", [
-            ("`sequential_attention`", ATTENTION % ""),
-            ("`sequential_attention`, backward", ATTENTION % ", direction => 'backward'"),
-        ], sets)
-    if part in ("all", "others"):
-        named = "{name}({{table}}, label => label, k => {{k}}, seed => {{seed}}{more})"
-        others = [("sequential_lasso", ", model => 'mlp'"), ("omp", ", model => 'mlp'"), ("group_lasso", ""), ("batch_attention", ""), ("omp", "")]
-        report(directory, "Others", [(f"`{name}`{', mlp' if more else ''}", named.format(name=name, more=more)) for name, more in others], sets)
-    if part in ("all", "masks"):
-        masks = ("softmax", "l1", "l2", "l1_normalized", "l2_normalized")
-        report(directory, "Masks", [(f"`{mask}`", ATTENTION % f", mask => '{mask}'") for mask in masks], sets)
-    if part in ("all", "rounds"):
-        report(directory, "Features a round, k = 64", [(f"{2**i}", ATTENTION % f", per_round => {2**i}") for i in range(7)], sets, k=64)
-
-
 # --- one pass -------------------------------------------------------------------------------------------------------
 
 PLANTED = {f"f{j}" for j in (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 20, 21, 30)}
@@ -156,4 +97,4 @@ def one_pass():
     print(f"| 5,000,000 × 40, k = 15 | {ours[0]:.2f} s, {ours[1]:.0f} MB | {scans[0]:.2f} s, {scans[1]:.0f} MB | {ours[0] / scans[0]:.1f} | {len(found & PLANTED)} of 15 |")
 
 
-{"speed": speed, "accuracy": accuracy, "one_pass": one_pass}[sys.argv[1]](*sys.argv[2:])
+{"speed": speed, "one_pass": one_pass}[sys.argv[1]](*sys.argv[2:])

@@ -1,20 +1,17 @@
-"""Datum-wise classification on real data: the figures of the paper, an L1 classifier on the same splits, and the speed of training.
+"""Datum-wise classification: the speed of training, its growth with the features, and of deciding a million rows. Its accuracy is in benches/papers.
 
-    benches/datum_wise.sh DATA [PEER.py]      DATA holds the sets as Parquet files, label last
+    benches/datum_wise.sh DATA [PEER.py]      DATA holds breast_cancer.parquet, label last
 
-Prints a table for each set and draws breast_cancer.png, wine.png, sonar.png, heart.png, mnist_blocks.png and growth.png into benches/data. With the path of a
-numpy version of the same method (a module with `fit` and `infer`), training time is compared in this run. ONLY='curves growth' runs some of the parts,
-SETS='sonar' some of the curves, SPLITS and SEED say how many splits and which. The part `classify` needs the shell, PURSUIT or target/release/pursuit.
+Draws growth.png into benches/data. With the path of a numpy version of the same method (a module with `fit` and `infer`), training time is compared in this run.
+ONLY='growth' runs some of the parts. The part `classify` needs the shell, PURSUIT or target/release/pursuit.
 """
 
-import collections
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-import warnings
 
 import matplotlib
 
@@ -22,18 +19,12 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from sklearn.linear_model import LogisticRegression
-from sklearn.multiclass import OneVsRestClassifier
-from sklearn.svm import LinearSVC
 
-warnings.filterwarnings("ignore")
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAM = os.environ.get("DATUM_WISE", os.path.join(HERE, "target", "release", "datum_wise"))
 OUT = os.path.join(HERE, "data")
 DATA = sys.argv[1]
-SPLITS = int(os.environ.get("SPLITS", "30"))
-SEED = int(os.environ.get("SEED", "0"))
-ONLY = os.environ.get("ONLY", "curves pima adult mnist speed growth classify").split()
+ONLY = os.environ.get("ONLY", "speed growth classify").split()
 PURSUIT = os.environ.get("PURSUIT", os.path.join(HERE, "..", "target", "release", "pursuit"))
 
 
@@ -41,23 +32,11 @@ def load(name):
     return pd.read_parquet(os.path.join(DATA, name + ".parquet"))
 
 
-def halves(rows, splits):
-    """Random halves: True is to learn from."""
-    random = np.random.default_rng(SEED)
-    masks = np.zeros((splits, rows), bool)
-    for mask in masks:
-        mask[random.permutation(rows)[: rows // 2]] = True
-    return masks
-
-
-def folds(rows, n, times):
-    """Each row is decided once in every n, for so many orders of the rows."""
-    masks = np.ones((n * times, rows), bool)
-    for time in range(times):
-        order = np.random.default_rng(SEED + time).permutation(rows)
-        for fold in range(n):
-            masks[time * n + fold, order[fold::n]] = False
-    return masks
+def half(rows):
+    """A random half, as the only split: True is to learn from."""
+    mask = np.zeros((1, rows), bool)
+    mask[0, np.random.default_rng(0).permutation(rows)[: rows // 2]] = True
+    return mask
 
 
 def run(frame, masks, settings):
@@ -78,120 +57,10 @@ def mean(results, field):
     return float(np.mean([result[field] for result in results]))
 
 
-def l1(frame, masks):
-    """(sparsity, accuracy) of L1 logistic regression and of an L1 support vector machine, for a grid of penalties."""
-    x, y = frame.iloc[:, :-1].to_numpy(float), frame.iloc[:, -1].to_numpy()
-    curves = {}
-    for name, make in {
-        "L1 logistic": lambda c: LogisticRegression(penalty="l1", solver="liblinear", C=c),
-        "L1 SVM": lambda c: LinearSVC(penalty="l1", dual=False, C=c),
-    }.items():
-        points = []
-        for c in np.geomspace(0.0003, 30, 20):
-            scores = []
-            for learn in masks:
-                z = (x - x[learn].mean(0)) / np.maximum(x[learn].std(0), 1e-12)
-                model = OneVsRestClassifier(make(c)).fit(z[learn], y[learn])
-                used = (np.max([np.abs(one.coef_[0]) for one in model.estimators_], 0) > 0).mean()
-                scores.append((1 - used, (model.predict(z[~learn]) == y[~learn]).mean()))
-            points.append(np.mean(scores, 0))
-        curves[name] = sorted(map(tuple, points))
-    return curves
-
-
-def at_sparsity(curve, sparsity):
-    return float(np.interp(sparsity, [s for s, _ in curve], [a for _, a in curve]))
-
-
-def curves():
-    grids = {
-        "breast_cancer": [0, 0.001, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.1, 0.15, 0.2],
-        "wine": [0, 0.01, 0.03, 0.05, 0.1, 0.15, 0.2, 0.3],
-        "heart": [0, 0.001, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15],
-        "sonar": [0.001, 0.003, 0.01, 0.015, 0.02],
-    }
-    for name in os.environ.get("SETS", " ".join(grids)).split():
-        grid, frame = grids[name], load(name)
-        masks = halves(len(frame), min(SPLITS, 12) if name == "sonar" else SPLITS)
-        results = run(frame, masks, [{"lambda": price} for price in grid])
-        budgets = run(frame, masks, [{"lambda": 0.05, "budget": budget} for budget in (2, 3)]) if name == "wine" else []
-        rivals = l1(frame, masks)
-        print(f"\n{name}: {len(frame)} rows, {frame.shape[1] - 1} features, {len(masks)} splits in halves")
-        print("lambda  accuracy  sparsity  features  share of rows with <= 3   L1 logistic   L1 SVM   (accuracy at that sparsity)")
-        ours = []
-        for price, result in zip(grid, results):
-            accuracy, sparsity = mean(result, "accuracy"), mean(result, "sparsity")
-            ours.append((sparsity, accuracy))
-            there = [at_sparsity(curve, sparsity) for curve in rivals.values()]
-            print(f"{price:6}  {accuracy:8.4f}  {sparsity:8.3f}  {mean(result, 'features'):8.2f}  {mean(result, 'at_most_3'):23.3f}"
-                  f"   {there[0]:11.4f}   {there[1]:6.4f}   {'above both' if accuracy > max(there) else ''}")
-        for budget, result in zip((2, 3), budgets):
-            print(f"lambda 0.05, budget {budget}: accuracy {mean(result, 'accuracy'):.4f} at sparsity {mean(result, 'sparsity'):.3f}")
-        figure, axes = plt.subplots(figsize=(6, 4))
-        axes.plot(*zip(*sorted(ours)), "o-", label="datum_wise")
-        for rival, curve in rivals.items():
-            axes.plot(*zip(*curve), "--", label=rival)
-        axes.set(xlabel="sparsity", ylabel="accuracy", title=name)
-        axes.legend()
-        figure.savefig(os.path.join(OUT, name + ".png"), dpi=100)
-
-
-PIMA = {"pregnancies": 1, "plasma_glucose": 17.61, "blood_pressure": 1, "skin_thickness": 1, "insulin": 22.78, "bmi": 1, "pedigree": 1, "age": 1}
-
-
-def pima():
-    frame = load("diabetes_pima")
-    print("\nPima, Turney's test costs (2.10 for drawing blood paid once), 5 folds, six times; total = tests + mistakes - gain for being right")
-    print("penalty  gain  total cost  tests  accuracy")
-    for penalty in (400, 800):
-        for gain in (50, 0):
-            setting = {
-                "lambda": 1, "costs": PIMA, "next_costs": {"plasma_glucose": 15.51, "insulin": 20.68},
-                "cost_groups": {"blood": ["plasma_glucose", "insulin"]}, "cost_matrix": [[-gain, penalty], [penalty, -gain]],
-            }
-            (result,) = run(frame, folds(len(frame), 5, 6), [setting])
-            print(f"{penalty:7}  {gain:4}  {mean(result, 'total_cost'):10.2f}  {mean(result, 'cost'):5.2f}  {mean(result, 'accuracy'):8.4f}")
-
-
-def adult():
-    train, test = load("adult_train"), load("adult_test")
-    frame = pd.concat([train, test])
-    mask = np.arange(len(frame)) < len(train)
-    grid = [0, 0.003, 0.005, 0.01, 0.02]
-    print(f"\nAdult, 14 attributes, texts as one feature each; {len(train)} rows to learn from, {len(test)} to decide")
-    print("lambda  accuracy  features  seconds of training")
-    for price, result in zip(grid, run(frame, [mask], [{"lambda": price} for price in grid])):
-        print(f"{price:6}  {mean(result, 'accuracy'):8.4f}  {mean(result, 'features'):8.2f}  {mean(result, 'train_seconds'):8.1f}")
-
-
-def mnist():
-    rows, decide = int(os.environ.get("MNIST_ROWS", "2000")), 2000
-    train, test = load("mnist_train").iloc[:rows], load("mnist_test").iloc[:decide]
-    frame = pd.concat([train, test])
-    names = list(frame.columns[:-1])
-    groups = collections.defaultdict(list)
-    for pixel, name in enumerate(names):
-        y, x = divmod(pixel, 28)
-        groups[f"block_{y // 7}{x // 7}"].append(name)
-    setting = {"lambda": 0.005, "gamma": 0.05, "image": [28, 28], "groups": groups, "states": 10, "iterations": 6}
-    (result,) = run(frame, [np.arange(len(frame)) < rows], [setting])
-    print(f"\nMNIST, 4 x 4 blocks, {rows} rows to learn from, {decide} to decide, a touching block {setting['lambda']}, any other {setting['gamma']}")
-    print(f"accuracy {mean(result, 'accuracy'):.4f}, blocks {mean(result, 'features'):.2f} of 16, {mean(result, 'train_seconds'):.0f} s of training")
-    print("share of the rows of each digit that ask for each block, row by row")
-    figure, axes = plt.subplots(1, 10, figsize=(14, 2))
-    for digit in range(10):
-        used = result[0]["usage"].get(str(digit), {})
-        grid = np.array([[used.get(f"block_{y}{x}", 0.0) for x in range(4)] for y in range(4)])
-        print(digit, " | ".join(" ".join(f"{share:.2f}" for share in row) for row in grid), f"  mean {grid.sum():.1f}")
-        axes[digit].imshow(grid, vmin=0, vmax=1, cmap="gray_r")
-        axes[digit].set(title=str(digit), xticks=[], yticks=[])
-    figure.savefig(os.path.join(OUT, "mnist_blocks.png"), dpi=80)
-
-
 def speed():
     """The contestants take turns, and the best of the rounds counts: whatever else the machine does only adds to it."""
     frame = load("breast_cancer")
-    masks = halves(len(frame), 1)
+    masks = half(len(frame))
     peer = None
     if len(sys.argv) > 2:
         sys.path.insert(0, os.path.dirname(os.path.abspath(sys.argv[2])))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Datum-wise classification on real data. Installs what it needs.
+# Datum-wise classification: speed. Installs what it needs.
 #
 #     benches/datum_wise.sh DATA [PEER.py]
 set -euo pipefail

@@ -123,6 +123,7 @@ WHY = {
 def table_1_part(context, title, what, theirs, path, rows, support, runs, penalty, most):
     table = []
     for name, call in calls(context, penalty, most).items():
+        # A network for each of 500 candidates takes a minute a table.
         own = list(runs)[: 1 if context.is_quick else 3] if name == "ngp, mlp" else runs
         found = chosen(context, f"{what}/{name}", path, rows, call, own)
         wrong, missed = rates(found, support)

@@ -16,9 +16,9 @@ KEPT = os.path.join(HERE, "..", "data", "papers")
 
 
 class Context:
-    def __init__(self, shell, data, is_quick, seeds, out):
+    def __init__(self, shell, data, is_quick, seeds, large_seeds, out):
         self.shell, self.data, self.is_quick = shell, data, is_quick
-        self.seeds = 1 if is_quick else seeds
+        self.seeds, self.large_seeds = (1, 1) if is_quick else (seeds, large_seeds or seeds)
         self.pictures = os.path.join(out, "pictures", "papers")
         self.lines, self.failed, self.seconds = [], [], 0.0
         os.makedirs(self.pictures, exist_ok=True)

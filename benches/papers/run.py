@@ -6,6 +6,8 @@ import sys
 import time
 
 import attention
+import criteo
+import datum_wise
 import ngp
 import page
 import shell
@@ -13,11 +15,15 @@ import shell
 PARTS = {
     "Sequential attention for feature selection": (
         "Yasuda, Bateni, Chen, Fahrbach, Fu and Mirrokni, 2023.",
-        [attention.table2, attention.table3, attention.fig10, attention.fig12, attention.fig6, attention.fig14],
+        [attention.table2, attention.penalties, attention.table3, attention.fig10, attention.fig12, attention.fig6, attention.fig14, criteo.criteo],
     ),
     "Neural greedy pursuit for feature selection": (
         "Das, Javid, Gohain, Eldar and Chatterjee, 2022.",
         [ngp.table_i, ngp.table_ii, ngp.fig3, ngp.fig5, ngp.departures],
+    ),
+    "Sequential approaches for learning datum-wise sparse representations": (
+        "Dulac-Arnold, Denoyer, Preux and Gallinari, 2012.",
+        [datum_wise.curves, datum_wise.table6, datum_wise.table7, datum_wise.fig8],
     ),
 }
 
@@ -27,6 +33,7 @@ parser.add_argument("--quick", action="store_true", help="a short run of everyth
 parser.add_argument("--only", help="parts, separated by commas")
 parser.add_argument("--list", action="store_true", help="name the parts and end")
 parser.add_argument("--seeds", type=int, default=5, help="how many seeds where the papers have several")
+parser.add_argument("--large-seeds", type=int, help="the same for sets of more than 10,000 rows; as many unless given")
 parser.add_argument("--fresh", action="store_true", help="ask again what was answered before")
 parser.add_argument("--out", help="where papers.md and pictures/papers are written; docs, or benches/data with --quick")
 arguments = parser.parse_args()
@@ -46,9 +53,14 @@ asked = shell.Shell(os.path.join(page.KEPT, mode + ".json"), arguments.fresh)
 sections, failed, begun = asked.sections(), [], time.time()
 
 for name in only:
-    context = page.Context(asked, arguments.data, arguments.quick, arguments.seeds, out)
+    context = page.Context(asked, arguments.data, arguments.quick, arguments.seeds, arguments.large_seeds, out)
     print(f"{name}", file=sys.stderr, flush=True)
-    names[name](context)
+    try:
+        names[name](context)
+    except shell.Failed as error:
+        # The other parts are worth having.
+        failed.append(f"{name}: {error}")
+        continue
     context.say("", f"<sub>`{name}`: {context.seconds:.0f} s.</sub>", "")
     text = "\n".join(context.lines)
     print(text, flush=True)
