@@ -20,9 +20,7 @@ use datafusion::physical_optimizer::projection_pushdown::ProjectionPushdown;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder};
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::{
-    DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties, PlanProperties, collect,
-};
+use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties, collect};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use pursuit_udfs::{Count, Lease, Plan, Reads, RowsBuilder, Run, Seen, Shown};
@@ -110,11 +108,6 @@ impl Operator for Select {
 
     fn properties(&self, _: &[Arc<dyn ExecutionPlan>]) -> PlanProperties {
         one_answer(EquivalenceProperties::new_with_orderings(Arc::clone(&self.schema), self.order()))
-    }
-
-    // A selection is about all rows, wherever they are.
-    fn distribution(&self, inputs: &[Arc<dyn ExecutionPlan>]) -> Vec<Distribution> {
-        vec![Distribution::SinglePartition; inputs.len()]
     }
 
     fn limited(&self, rows: Option<usize>) -> Option<Self> {

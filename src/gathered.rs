@@ -6,9 +6,8 @@ use crate::call::Call;
 
 /// Rows, or moments in parts.
 #[derive(Debug, Clone)]
-#[allow(clippy::large_enum_variant)] // there is one for each group, and rows take more than their builder
 pub(crate) enum Gathered {
-    Rows(RowsBuilder),
+    Rows(Box<RowsBuilder>),
     Moments(Box<PartedMoments>),
     Sample(Box<Sample>),
 }
@@ -45,7 +44,7 @@ impl Gathered {
         }
         match parting {
             Some(parting) => Gathered::Moments(Box::new(PartedMoments::new(plan, parting))),
-            None => Gathered::Rows(RowsBuilder::new(plan)),
+            None => Gathered::Rows(Box::new(RowsBuilder::new(plan))),
         }
     }
 
@@ -73,7 +72,7 @@ impl Gathered {
 
     pub(crate) fn append(&mut self, other: Gathered) -> Result<()> {
         match (self, other) {
-            (Gathered::Rows(mine), Gathered::Rows(theirs)) => mine.append(theirs),
+            (Gathered::Rows(mine), Gathered::Rows(theirs)) => mine.append(*theirs),
             (Gathered::Moments(mine), Gathered::Moments(theirs)) => mine.merge(*theirs)?,
             (Gathered::Sample(mine), Gathered::Sample(theirs)) => mine.drawn.merge(theirs.drawn)?,
             _ => unreachable!("a call reads in one way"),
@@ -101,7 +100,7 @@ impl Gathered {
 
     pub(crate) fn finish(self, held_out: Option<&Gathered>) -> Result<Read> {
         match self {
-            Gathered::Rows(builder) => of_rows(builder, held_out),
+            Gathered::Rows(builder) => of_rows(*builder, held_out),
             Gathered::Moments(moments) => of_moments(*moments),
             Gathered::Sample(sample) => {
                 let Sample { drawn, plan, parting } = *sample;
@@ -123,7 +122,7 @@ impl Gathered {
 
 fn of_rows(builder: RowsBuilder, held_out: Option<&Gathered>) -> Result<Read> {
     let Some(Gathered::Rows(held_out)) = held_out else { return Ok(Read::of(Data::Rows(builder.finish()?))) };
-    let (rows, held_out) = builder.finish_with(held_out.clone())?;
+    let (rows, held_out) = builder.finish_with(RowsBuilder::clone(held_out))?;
     Ok(Read { held_out: Some(held_out), ..Read::of(Data::Rows(rows)) })
 }
 

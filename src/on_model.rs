@@ -11,7 +11,7 @@ use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, ident};
 use datafusion::physical_expr::EquivalenceProperties;
-use datafusion::physical_plan::{DisplayFormatType, Distribution, ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use pursuit_udfs::{Error, ReportOnModel, Settings, Spec, Work};
@@ -71,10 +71,6 @@ impl Operator for OnModel {
 
     fn properties(&self, _: &[Arc<dyn ExecutionPlan>]) -> PlanProperties {
         one_answer(EquivalenceProperties::new(Arc::clone(&self.schema)))
-    }
-
-    fn distribution(&self, inputs: &[Arc<dyn ExecutionPlan>]) -> Vec<Distribution> {
-        vec![Distribution::SinglePartition; inputs.len()]
     }
 
     fn explain(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {

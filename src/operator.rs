@@ -37,8 +37,10 @@ pub(crate) trait Operator: fmt::Debug + Send + Sync + Sized + 'static {
     /// Schema, partitions and order of the answer over these inputs.
     fn properties(&self, inputs: &[Arc<dyn ExecutionPlan>]) -> PlanProperties;
 
-    /// What each input must be like.
-    fn distribution(&self, inputs: &[Arc<dyn ExecutionPlan>]) -> Vec<Distribution>;
+    /// What each input must be like: in one piece, unless the operator says otherwise.
+    fn distribution(&self, inputs: &[Arc<dyn ExecutionPlan>]) -> Vec<Distribution> {
+        vec![Distribution::SinglePartition; inputs.len()]
+    }
 
     /// Whether it reads these inputs as well as those it was planned with; otherwise it keeps its own, which an optimiser may not change.
     fn accepts(&self, _inputs: &[Arc<dyn ExecutionPlan>], _own: &[Arc<dyn ExecutionPlan>]) -> bool {

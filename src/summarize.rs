@@ -14,7 +14,7 @@ use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_expr::EquivalenceProperties;
-use datafusion::physical_plan::{DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
+use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 use pursuit_udfs::{Error, LeftOut, Plan, Settings, Spec, Summarize, Summary, Types, Work};
@@ -115,11 +115,6 @@ impl Operator for Summarizing {
 
     fn properties(&self, _: &[Arc<dyn ExecutionPlan>]) -> PlanProperties {
         one_answer(EquivalenceProperties::new(Arc::clone(&self.schema)))
-    }
-
-    // A summary is about all rows, wherever they are.
-    fn distribution(&self, inputs: &[Arc<dyn ExecutionPlan>]) -> Vec<Distribution> {
-        vec![Distribution::SinglePartition; inputs.len()]
     }
 
     fn explain(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {

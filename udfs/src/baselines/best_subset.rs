@@ -6,8 +6,8 @@ use crate::{Problem, Ranking, Reads, Result, Run, Selector, selector};
 selector! {
     /// The best set of features for least squares.
     ///
-    /// Looks for the `k` features that explain most of the label together. Choices are not final, as in a greedy selection: beginning with what orthogonal least squares chooses, up to five of the features that matter least are exchanged for those outside that
-    /// promise most, and each by itself for what would take its place, as long as that explains more. `score` is what the fit would lose without the feature, and ranks it; of another `k` the set may be quite another.
+    /// Looks for the `k` features that explain most of the label together. It begins with the choice of orthogonal least squares, and then exchanges features as long as the fit gets better: up to five of those that matter least for the
+    /// outsiders that promise most, and single ones for their best replacement. `score` is what the fit would lose without the feature, and ranks it. The set for another `k` may be quite another.
     ///
     /// A text or a group is exchanged with all its columns; more than two classes are predicted jointly. `k => 'auto'` takes the size with the best extended Bayesian information criterion.
     ///

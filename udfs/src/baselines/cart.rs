@@ -8,8 +8,8 @@ selector! {
     /// A pruned tree (CART), and the features on its paths.
     ///
     /// Grows one tree on all rows, each split the one that purifies the label most (by Gini's impurity, or the squared error of numbers), and cuts it back to where its splits pay for
-    /// themselves. Each row is decided by the few features on its path, and others than those of its neighbour: features are ranked by the share of the rows that are asked for them, as those of
-    /// `datum_wise` are, whose simplest rival this is.
+    /// themselves. Each row is decided by the few features on its path; the next row may need others. Features are ranked by the share of the rows that are asked for them, as those of
+    /// `datum_wise` are. It is the simplest rival of that.
     ///
     /// A split goes, with all below it, if what it saves is no more than `complexity` of the error without any split for each leaf more. `note` of
     /// the first says how many features a row needs on average. Numbers are cut into at most 255 bins; NULL is in a bin of its own.

@@ -1,5 +1,5 @@
-use crate::filters::counts::{Cells, Information};
-use crate::filters::greedy::{Greedy, features};
+use crate::filters::counts::Information;
+use crate::filters::greedy::by_conditional_information;
 use crate::{Problem, Ranking, Reads, Result, Run, Selector, selector};
 
 selector! {
@@ -31,11 +31,7 @@ impl Selector for Cmim {
     }
 
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
-        let cells = Cells::new(problem, &self.information, run)?;
-        let (features, unit_of) = features(problem);
-        let relevance: Vec<f64> = features.iter().map(|feature| cells.with_label(*feature).information).collect();
-        let greedy = Greedy { problem, unit_of: &unit_of, relevance: &relevance };
-        let link = |chosen: usize| cells.with_label_given(&features, features[chosen], run);
-        greedy.select(run, f64::INFINITY, link, f64::min, |relevance, link, _| relevance.min(link))
+        let least = |relevance: f64, link: f64, _| relevance.min(link);
+        by_conditional_information(problem, &self.information, run, f64::INFINITY, f64::min, least)
     }
 }

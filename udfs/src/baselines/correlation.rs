@@ -1,8 +1,9 @@
 use crate::filters::discovery::{Discovery, Scored};
+use crate::filters::one_by_one::OneByOne;
 use crate::filters::variance::Variance;
 use crate::linear::products::Products;
 use crate::linear::pursuit::{Pursuit, explain};
-use crate::{Problem, Ranking, Reads, Result, Run, Selector, selector};
+use crate::{Problem, Ranking, Result, Run, selector};
 
 selector! {
     /// Correlation with the label, each feature by itself.
@@ -28,24 +29,12 @@ selector! {
     }
 }
 
-impl Selector for Correlation {
-    fn reads(&self) -> Reads {
-        Reads::Moments
+impl OneByOne for Correlation {
+    fn discovery(&self) -> &Discovery {
+        &self.discovery
     }
 
-    fn has_size(&self) -> bool {
-        self.discovery.fdr.is_some()
-    }
-
-    fn unused(&self, option: &str) -> Option<&'static str> {
-        self.discovery.unused(option)
-    }
-
-    fn is_prefix(&self) -> bool {
-        true
-    }
-
-    fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
+    fn rank(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
         let products = Products::new(problem, run)?;
         let start = Pursuit::new(&products);
         let of_unit = |(unit, variance): (usize, Option<Variance>)| -> Result<Option<Scored>> {

@@ -1,5 +1,6 @@
 use rayon::prelude::*;
 
+use crate::judging::apart::Apart;
 use crate::judging::folds::{Folds, Holding};
 use crate::judging::metric::{Criterion, Tally};
 use crate::linear::elimination::{eliminate, eliminate_linear};
@@ -28,7 +29,7 @@ selector! {
     /// `mode => 'retrain'` is backward elimination: it trains without each feature in turn, takes away the one that is missed least, and goes on with the rest; the last to go is
     /// ranked first.
     ///
-    /// The error is the squared one on rows held out (of classes that of their 0/1 columns), as a share of the label's variance. For `model => 'linear'` with 'retrain' it is
+    /// The error is the squared one on rows held out, by default a quarter (of classes that of their 0/1 columns), as a share of the label's variance. For `model => 'linear'` with 'retrain' it is
     /// that of the rows learnt from, all fits are in closed form, and nothing but moments is read. A text or a group goes as a whole. `k => 'auto'`: what is above the mean; for
     /// linear elimination as many as the extended Bayesian information criterion asks for.
     ///
@@ -51,10 +52,7 @@ selector! {
         model: Wrapped = Wrapped::Mlp;
         /// With 'retrain', features that go in a round: below 1 a share of those left, from 1 on so many.
         step: f64 = 1.0, Check::Between(0.001, 1e9);
-        /// Hold out every row once, in so many folds, instead of a quarter of the rows.
-        inner_folds: Option<usize> = None, Check::Between(2.0, 10000.0);
-        /// Hold out this share of the rows, once; NULL: a quarter. Or a table or subquery with the same columns: its rows judge.
-        validation: Option<f64> = None, Check::Between(0.01, 0.99);
+        ..apart: Apart;
         ..wrapping: Wrapping;
     }
 }
@@ -82,7 +80,7 @@ impl Selector for DropOneOut {
             return Ok(ranking);
         }
         let share = Holding::Share(SHARE);
-        let folds = Folds::apart(problem, self.inner_folds, self.validation, share, Criterion::Squared, run)?;
+        let folds = self.apart.folds(problem, share, Criterion::Squared, run)?;
         let candidates = Candidates::new(problem, problem.rows(), run)?;
         if self.mode == Mode::Frozen {
             let model = self.wrapping.model(self.model, &folds, run)?;
@@ -117,8 +115,7 @@ impl Selector for DropOneOut {
 impl DropOneOut {
     /// Whether moments tell all that is asked for.
     fn is_plain(&self) -> bool {
-        let holds_out = self.inner_folds.is_some() || self.validation.is_some();
-        self.mode == Mode::Retrain && self.model == Wrapped::Linear && !holds_out
+        self.mode == Mode::Retrain && self.model == Wrapped::Linear && !self.apart.is_asked()
     }
 }
 

@@ -1,6 +1,7 @@
 use crate::filters::discovery::{Discovery, Scored};
+use crate::filters::one_by_one::OneByOne;
 use crate::filters::variance::Variance;
-use crate::{Problem, Ranking, Reads, Result, Run, Selector, selector};
+use crate::{Problem, Ranking, Result, Run, selector};
 
 selector! {
     /// F test of each feature.
@@ -25,24 +26,12 @@ selector! {
     }
 }
 
-impl Selector for FTest {
-    fn reads(&self) -> Reads {
-        Reads::Moments
+impl OneByOne for FTest {
+    fn discovery(&self) -> &Discovery {
+        &self.discovery
     }
 
-    fn has_size(&self) -> bool {
-        self.discovery.fdr.is_some()
-    }
-
-    fn unused(&self, option: &str) -> Option<&'static str> {
-        self.discovery.unused(option)
-    }
-
-    fn is_prefix(&self) -> bool {
-        true
-    }
-
-    fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
+    fn rank(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
         run.check()?;
         let scored = |variance: Option<Variance>| {
             let variance = variance?;

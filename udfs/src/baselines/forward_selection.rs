@@ -1,4 +1,5 @@
-use crate::judging::folds::{Folds, Holding};
+use crate::judging::apart::Apart;
+use crate::judging::folds::Holding;
 use crate::judging::metric::Criterion;
 use crate::kernels::argmax;
 use crate::linear::products::Products;
@@ -7,7 +8,7 @@ use crate::predictors::greedy::Pursuit;
 use crate::predictors::refit::Refit;
 use crate::predictors::ssfn::Ssfn;
 use crate::predictors::wrapped::{Wrapped, Wrapping};
-use crate::{Check, Problem, Ranking, Reads, Result, Run, Selector, selector};
+use crate::{Problem, Ranking, Reads, Result, Run, Selector, selector};
 
 selector! {
     /// Forward selection: what helps a model most, one by one.
@@ -15,7 +16,7 @@ selector! {
     /// Begins with no feature and adds, again and again, the one with which the model does best.
     ///
     /// `model => 'linear'` is judged by R² on the rows that it learns from, which needs nothing but moments; `k => 'auto'` takes as many as the extended Bayesian
-    /// information criterion asks for. With `inner_folds` or `validation`, and for every other model, it is judged by the squared error on rows held out, and
+    /// information criterion asks for. With `inner_folds` or `validation`, and for every other model, it is judged by the squared error on rows held out (by default in five folds), and
     /// `k => 'auto'` ends when that no longer falls.
     ///
     /// Cost: for 'linear' one pass over the table, then `features × k` operations a choice; otherwise `features × folds` fits a choice.
@@ -31,16 +32,10 @@ selector! {
     pub struct ForwardSelection {
         /// What predicts the label.
         model: Wrapped = Wrapped::Linear;
-        /// Hold out every row once, in so many folds. NULL: 5 for every model but 'linear'.
-        inner_folds: Option<usize> = None, Check::Between(2.0, 10000.0);
-        /// Hold out this share of the rows, once, instead of folds. Or a table or subquery with the same columns: its rows judge.
-        validation: Option<f64> = None, Check::Between(0.01, 0.99);
+        ..apart: Apart;
         ..wrapping: Wrapping;
     }
 }
-
-/// Folds that judge, unless something else is asked for.
-const FOLDS: usize = 5;
 
 impl Selector for ForwardSelection {
     fn reads(&self) -> Reads {
@@ -68,8 +63,7 @@ impl Selector for ForwardSelection {
             ranking.choices.iter_mut().for_each(|choice| choice.score = choice.gain.unwrap_or(choice.score));
             return Ok(ranking);
         }
-        let otherwise = if problem.seen().rows > FOLDS as u64 { Holding::Folds(FOLDS) } else { Holding::Default };
-        let folds = Folds::apart(problem, self.inner_folds, self.validation, otherwise, Criterion::Squared, run)?;
+        let folds = self.apart.folds(problem, Holding::five(problem), Criterion::Squared, run)?;
         let limit = problem.k.unwrap_or(problem.units.len());
         let predictor: Box<dyn crate::predictors::Predictor<'_>> = match self.model {
             Wrapped::Linear => Box::new(Ssfn::linear(&folds, run)),
@@ -100,6 +94,6 @@ impl Selector for ForwardSelection {
 impl ForwardSelection {
     /// Whether moments tell all that is asked for.
     fn is_plain(&self) -> bool {
-        self.model == Wrapped::Linear && self.inner_folds.is_none() && self.validation.is_none()
+        self.model == Wrapped::Linear && !self.apart.is_asked()
     }
 }

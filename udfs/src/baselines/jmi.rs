@@ -1,5 +1,5 @@
-use crate::filters::counts::{Cells, Information};
-use crate::filters::greedy::{Greedy, features};
+use crate::filters::counts::Information;
+use crate::filters::greedy::by_conditional_information;
 use crate::{Problem, Ranking, Reads, Result, Run, Selector, selector};
 
 selector! {
@@ -31,12 +31,7 @@ impl Selector for Jmi {
     }
 
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
-        let cells = Cells::new(problem, &self.information, run)?;
-        let (features, unit_of) = features(problem);
-        let relevance: Vec<f64> = features.iter().map(|feature| cells.with_label(*feature).information).collect();
-        let greedy = Greedy { problem, unit_of: &unit_of, relevance: &relevance };
-        let link = |chosen: usize| cells.with_label_given(&features, features[chosen], run);
-        let score = |relevance: f64, link: f64, chosen: f64| if chosen > 0.0 { link / chosen } else { relevance };
-        greedy.select(run, 0.0, link, |sum, new| sum + new, score)
+        let mean = |relevance: f64, link: f64, chosen: f64| if chosen > 0.0 { link / chosen } else { relevance };
+        by_conditional_information(problem, &self.information, run, 0.0, |sum, new| sum + new, mean)
     }
 }

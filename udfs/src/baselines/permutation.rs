@@ -1,4 +1,5 @@
-use crate::judging::folds::{Folds, Holding};
+use crate::judging::apart::Apart;
+use crate::judging::folds::Holding;
 use crate::judging::metric::Criterion;
 use crate::neural::candidates::Candidates;
 use crate::predictors::probing::{Silence, rises};
@@ -8,7 +9,7 @@ use crate::{Check, Problem, Ranking, Reads, Result, Run, Selector, selector};
 selector! {
     /// Permutation importance: what mixing up values spoils.
     ///
-    /// Fits a model on all features, and asks how much worse it predicts rows that it has not seen when a feature's values are dealt out among them anew. A feature on
+    /// Fits a model on all features, and asks how much worse it predicts rows that it has not seen (by default in five folds) when a feature's values are dealt out among them anew. A feature on
     /// which the model does not rely loses nothing, and may be a little below 0.
     ///
     /// The error is the squared one (of classes that of their 0/1 columns), as a share of the label's variance: what is lost of R². The columns of a text or of a group are dealt out
@@ -30,16 +31,10 @@ selector! {
         model: Wrapped = Wrapped::Boosting;
         /// How often a feature's values are dealt out.
         repeats: usize = 5, Check::Between(1.0, 10000.0);
-        /// Hold out every row once, in so many folds. NULL: 5, or fewer where there are fewer rows.
-        inner_folds: Option<usize> = None, Check::Between(2.0, 10000.0);
-        /// Hold out this share of the rows, once, instead of folds. Or a table or subquery with the same columns: its rows judge.
-        validation: Option<f64> = None, Check::Between(0.01, 0.99);
+        ..apart: Apart;
         ..wrapping: Wrapping;
     }
 }
-
-/// Folds that judge, unless something else is asked for.
-const FOLDS: usize = 5;
 
 impl Selector for Permutation {
     fn reads(&self) -> Reads {
@@ -48,8 +43,7 @@ impl Selector for Permutation {
 
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
         self.model.check(problem)?;
-        let otherwise = if problem.seen().rows > FOLDS as u64 { Holding::Folds(FOLDS) } else { Holding::Default };
-        let folds = Folds::apart(problem, self.inner_folds, self.validation, otherwise, Criterion::Squared, run)?;
+        let folds = self.apart.folds(problem, Holding::five(problem), Criterion::Squared, run)?;
         let model = self.wrapping.model(self.model, &folds, run)?;
         let candidates = Candidates::new(problem, problem.rows(), run)?;
         let lost = rises(problem, &folds, &*model, &candidates.units, Silence::Mixed(self.repeats), run)?;

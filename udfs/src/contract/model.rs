@@ -110,21 +110,18 @@ pub trait ReportOnModel: Send + Sync {
 macro_rules! report_on_model {
     (
         $(#[doc = $doc:expr])*
-        #[report(name = $name:literal, aliases = [$($alias:literal),*], made_by = $made_by:literal)]
-        $vis:vis struct $Name:ident { $($options:tt)* }
+        #[report(name = $name:literal, aliases = $aliases:tt, made_by = $made_by:literal)]
+        $($item:tt)*
     ) => {
         $crate::declare! {
+            OnModel(
+                asks = $crate::Asks::Model,
+                name = $name,
+                aliases = $aliases,
+                model = $crate::ModelTable { option: "model", made_by: $made_by, fits: false },
+            )
             $(#[doc = $doc])*
-            $vis struct $Name { $($options)* }
-            OnModel {
-                name: $name,
-                aliases: &[$($alias),*],
-                labels: $crate::Labels::Any,
-                asks: $crate::Asks::Model,
-                score: "",
-                table: None,
-                model: Some($crate::ModelTable { option: "model", made_by: $made_by, fits: false }),
-            }
+            $($item)*
         }
     };
 }
@@ -148,27 +145,26 @@ macro_rules! apply {
         $(#[doc = $doc:expr])*
         #[apply(
             name = $name:literal,
-            aliases = [$($alias:literal),*],
+            aliases = $aliases:tt,
             labels = $labels:ident,
             model = $model:literal,
             made_by = $made_by:literal
             $(, fits = $fits:literal)? $(,)?
         )]
-        $vis:vis struct $Name:ident { $($options:tt)* }
+        $($item:tt)*
     ) => {
         $crate::declare! {
-            $(#[doc = $doc])*
-            $vis struct $Name { $($options)* }
-            Apply {
-                name: $name,
-                aliases: &[$($alias),*],
-                labels: $crate::Labels::$labels,
-                asks: [$(if $fits { $crate::Asks::Label } else { $crate::Asks::NoLabel },)? $crate::Asks::Label][0],
-                score: "",
-                table: Some(("test", "The rows to decide, with the same columns; the label may be missing."))
+            Apply(
+                asks = [$(if $fits { $crate::Asks::Label } else { $crate::Asks::NoLabel },)? $crate::Asks::Label][0],
+                name = $name,
+                aliases = $aliases,
+                labels = $labels,
+                table = Some(("test", "The rows to decide, with the same columns; the label may be missing."))
                     .filter(|_| [$($fits,)? true][0]),
-                model: Some($crate::ModelTable { option: $model, made_by: $made_by, fits: [$($fits,)? true][0] }),
-            }
+                model = $crate::ModelTable { option: $model, made_by: $made_by, fits: [$($fits,)? true][0] },
+            )
+            $(#[doc = $doc])*
+            $($item)*
         }
     };
 }

@@ -224,14 +224,22 @@ pub enum Reads {
     Pass(Option<usize>),
 }
 
-/// What the declarations of selectors, reports and models share: the options as a struct, and the `Spec` that is known of it.
+/// What all declarations share: the options as a struct, and the `Spec` that is known of it.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! declare {
     (
+        $Work:ident(
+            asks = $asks:expr,
+            name = $name:literal,
+            aliases = [$($alias:literal),*]
+            $(, labels = $labels:ident)?
+            $(, score = $score:literal)?
+            $(, table = $table:expr)?
+            $(, model = $model:expr)? $(,)?
+        )
         $(#[doc = $doc:expr])*
         $vis:vis struct $Name:ident { $($options:tt)* }
-        $Work:ident { $($field:ident : $value:expr,)* }
     ) => {
         $crate::options! {
             $(#[doc = $doc])*
@@ -241,8 +249,14 @@ macro_rules! declare {
         impl $crate::Declared for $Name {
             fn spec() -> $crate::Spec {
                 $crate::Spec {
-                    $($field: $value,)*
+                    name: $name,
+                    aliases: &[$($alias),*],
                     documentation: &[$($doc),*],
+                    labels: [$($crate::Labels::$labels,)? $crate::Labels::Any][0],
+                    asks: $asks,
+                    score: [$($score,)? ""][0],
+                    table: [$(::std::convert::Into::into($table),)? None][0],
+                    model: [$(Some($model),)? None][0],
                     options: <$Name as $crate::Options>::specs,
                     build: |settings| Ok($crate::Work::$Work(::std::sync::Arc::new($crate::options::read::<$Name>(settings)?))),
                 }
@@ -254,58 +268,15 @@ macro_rules! declare {
 /// Declares a selector: its documentation, its name in SQL, and its options.
 #[macro_export]
 macro_rules! selector {
-    (
-        $(#[doc = $doc:expr])*
-        #[selector(
-            name = $name:literal,
-            aliases = [$($alias:literal),*],
-            labels = $labels:ident,
-            score = $score:literal
-            $(, table = $table:expr)? $(,)?
-        )]
-        $vis:vis struct $Name:ident { $($options:tt)* }
-    ) => {
-        $crate::declare! {
-            $(#[doc = $doc])*
-            $vis struct $Name { $($options)* }
-            Select {
-                name: $name,
-                aliases: &[$($alias),*],
-                labels: $crate::Labels::$labels,
-                asks: $crate::Asks::Label,
-                score: $score,
-                table: [$($table)?].first().copied(),
-                model: None,
-            }
-        }
+    ($(#[doc = $doc:expr])* #[selector($($known:tt)*)] $($item:tt)*) => {
+        $crate::declare! { Select(asks = $crate::Asks::Label, $($known)*) $(#[doc = $doc])* $($item)* }
     };
 }
 
 /// Declares a report: its documentation, its name in SQL, and its options.
 #[macro_export]
 macro_rules! report {
-    (
-        $(#[doc = $doc:expr])*
-        #[report(
-            name = $name:literal,
-            aliases = [$($alias:literal),*]
-            $(, labels = $labels:ident)?
-            $(, table = $table:expr)? $(,)?
-        )]
-        $vis:vis struct $Name:ident { $($options:tt)* }
-    ) => {
-        $crate::declare! {
-            $(#[doc = $doc])*
-            $vis struct $Name { $($options)* }
-            Report {
-                name: $name,
-                aliases: &[$($alias),*],
-                labels: [$($crate::Labels::$labels,)? $crate::Labels::Any][0],
-                asks: $crate::Asks::Label,
-                score: "",
-                table: [$($table)?].first().copied(),
-                model: None,
-            }
-        }
+    ($(#[doc = $doc:expr])* #[report($($known:tt)*)] $($item:tt)*) => {
+        $crate::declare! { Report(asks = $crate::Asks::Label, $($known)*) $(#[doc = $doc])* $($item)* }
     };
 }

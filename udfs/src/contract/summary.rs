@@ -46,23 +46,11 @@ pub trait Summary: Send {
 /// Declares such a function: its documentation, its name in SQL, whether it takes a label, and its options.
 #[macro_export]
 macro_rules! summary {
-    (
-        $(#[doc = $doc:expr])*
-        #[summary(name = $name:literal, aliases = [$($alias:literal),*], asks = $asks:ident)]
-        $vis:vis struct $Name:ident { $($options:tt)* }
-    ) => {
+    ($(#[doc = $doc:expr])* #[summary(name = $name:literal, aliases = $aliases:tt, asks = $asks:ident)] $($item:tt)*) => {
         $crate::declare! {
+            Summarize(asks = $crate::Asks::$asks, name = $name, aliases = $aliases)
             $(#[doc = $doc])*
-            $vis struct $Name { $($options)* }
-            Summarize {
-                name: $name,
-                aliases: &[$($alias),*],
-                labels: $crate::Labels::Any,
-                asks: $crate::Asks::$asks,
-                score: "",
-                table: None,
-                model: None,
-            }
+            $($item)*
         }
     };
 }

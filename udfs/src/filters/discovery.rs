@@ -72,7 +72,7 @@ impl Discovery {
 
     /// The free units by what is said of them, the strongest first and only discoveries, behind those that must be included; and why others are not among
     /// them. Units of which nothing is said do not take part.
-    pub fn order(&self, problem: &Problem, of_unit: &[Option<Scored>]) -> (Vec<usize>, Vec<(usize, String)>) {
+    pub(crate) fn order(&self, problem: &Problem, of_unit: &[Option<Scored>]) -> (Vec<usize>, Vec<(usize, String)>) {
         let is_forced = |unit: &usize| problem.must_include.contains(unit);
         let known = |unit: &usize| of_unit[*unit].is_some() && problem.why_never(*unit).is_none();
         let scored = |unit: usize| of_unit[unit].unwrap_or_default();
@@ -92,7 +92,7 @@ impl Discovery {
     }
 
     /// The same as an answer.
-    pub fn ranking(&self, problem: &Problem, of_unit: &[Option<Scored>]) -> Ranking {
+    pub(crate) fn ranking(&self, problem: &Problem, of_unit: &[Option<Scored>]) -> Ranking {
         let (order, passed_over) = self.order(problem, of_unit);
         let choice = |(at, unit): (usize, usize)| {
             let scored = of_unit[unit].unwrap_or_default();

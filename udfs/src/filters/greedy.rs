@@ -1,3 +1,4 @@
+use crate::filters::counts::{Cells, Information};
 use crate::kernels::argmax;
 use crate::linear::products::Products;
 use crate::linear::pursuit::explain;
@@ -55,6 +56,22 @@ impl Greedy<'_> {
         let choices = order.into_iter().enumerate().map(|(at, (unit, score))| Choice::new(at + 1, unit, score)).collect();
         Ok(Ranking { choices, ..Ranking::default() })
     }
+}
+
+/// Chooses by what candidates say of the label to someone who knows a chosen one, `I(f; label | chosen)`; the other arguments are those of [`Greedy::select`].
+pub(crate) fn by_conditional_information(
+    problem: &Problem,
+    information: &Information,
+    run: &Run,
+    nothing: f64,
+    join: impl Fn(f64, f64) -> f64,
+    score: impl Fn(f64, f64, f64) -> f64,
+) -> Result<Ranking> {
+    let cells = Cells::new(problem, information, run)?;
+    let (features, unit_of) = features(problem);
+    let relevance: Vec<f64> = features.iter().map(|feature| cells.with_label(*feature).information).collect();
+    let greedy = Greedy { problem, unit_of: &unit_of, relevance: &relevance };
+    greedy.select(run, nothing, |chosen| cells.with_label_given(&features, features[chosen], run), join, score)
 }
 
 /// The columns of the table that a problem's units stand for, each with its unit.

@@ -4,4 +4,5 @@ pub(crate) mod counts;
 pub(crate) mod discovery;
 pub(crate) mod greedy;
 pub(crate) mod neighbours;
+pub(crate) mod one_by_one;
 pub(crate) mod variance;

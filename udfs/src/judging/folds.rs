@@ -18,6 +18,13 @@ pub(crate) enum Holding {
     Default,
 }
 
+impl Holding {
+    /// Five folds however few rows there are, if there are more than folds: for models that are fitted from the beginning.
+    pub fn five(problem: &Problem) -> Self {
+        if problem.seen().rows > 5 { Self::Folds(5) } else { Self::Default }
+    }
+}
+
 /// Of few rows a fold takes many from those that are learnt from, and its fits cost little.
 fn default_folds(rows: usize) -> usize {
     if rows <= FEW_ROWS { 10 } else { 5 }
@@ -69,32 +76,6 @@ impl Folds {
         let mut folds = Self::empty(problem, rows, segments, held_out, criterion, memory);
         folds.add(rows, &order, &factors(&deviations, problem.standardize));
         Ok(folds)
-    }
-
-    /// The rows, with those that judge set apart: those of a table given as `validation`, a share, or folds.
-    pub fn apart(
-        problem: &Problem,
-        inner_folds: Option<usize>,
-        validation: Option<f64>,
-        otherwise: Holding,
-        criterion: Criterion,
-        run: &Run,
-    ) -> Result<Self> {
-        if inner_folds.is_some() && (validation.is_some() || problem.held_out.is_some()) {
-            return Err(Error::call("give `inner_folds` or `validation`, not both: each says which rows are held out"));
-        }
-        if let Some(judges) = &problem.held_out {
-            if judges.rows() == 0 {
-                return Err(Error::data("the table given as `validation` has no rows with a label"));
-            }
-            return Self::judged_by(problem, judges, criterion, run);
-        }
-        let holding = match (validation, inner_folds) {
-            (Some(share), _) => Holding::Share(share),
-            (None, Some(folds)) => Holding::Folds(folds),
-            (None, None) => otherwise,
-        };
-        Self::new(problem, holding, criterion, run)
     }
 
     /// All rows to learn from, and other rows, measured against them, to judge by.

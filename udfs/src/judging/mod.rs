@@ -1,6 +1,7 @@
 //! How good a set of features is: which rows are held out, what is fitted on the others, and by what it is measured.
 
 pub(crate) mod answer;
+pub(crate) mod apart;
 pub(crate) mod exchange;
 pub(crate) mod folds;
 pub(crate) mod judge;

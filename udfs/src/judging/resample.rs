@@ -32,10 +32,9 @@ pub struct Piece {
 }
 
 /// Rows to judge by, filled and centred by the means of those learnt from.
-#[allow(clippy::large_enum_variant)] // there is one at a time
 pub enum HeldOut {
     /// Their second moments about these means.
-    Moments(Gram),
+    Moments(Box<Gram>),
     Rows(Arc<Rows>),
     Nothing,
 }
@@ -132,7 +131,7 @@ impl<'a> Pieces<'a> {
                 let gram = whole.finish_as(self.problem.label.clone());
                 let held_out = match others {
                     [] => HeldOut::Nothing,
-                    others => HeldOut::Moments(some(others)?.finish_about(&whole, &gram)),
+                    others => HeldOut::Moments(Box::new(some(others)?.finish_about(&whole, &gram))),
                 };
                 let left = || own.iter().map(|part| parts.parts[*part].clone()).collect();
                 let parts = is_parted.then(|| Parts { parts: left(), whole });

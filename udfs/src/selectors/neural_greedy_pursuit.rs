@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use crate::judging::apart::Apart;
 use crate::judging::folds::{FEW_ROWS, Folds, Holding};
 use crate::judging::metric::{Criterion, Metric, Tally};
 use crate::predictors::Predictor;
@@ -39,7 +40,7 @@ selector! {
     /// predictor sees: with a network also bends and interactions, which linear methods miss. With `k => 'auto'` it stops when the best feature
     /// lowers the error by less than `eta`; that feature is not kept.
     ///
-    /// The criterion is the absolute error on the rows held out (of classes: the squared one of their 0/1 columns), by default in five or ten folds, so that every row judges
+    /// The criterion is the absolute error on the rows held out (of classes: the squared one of their 0/1 columns), by default in five folds (ten of up to 500 rows), so that every row judges
     /// once. Equal rows are always in one fold. `score` is the lead over the runner-up, as a share of the error without any feature; a feature without a rival
     /// (forced, or the last) has what it added. `valid_score` is the `metric` of the features up to this one on the rows held out; the pursuit has looked at
     /// them, so keep rows of your own for a verdict. `train_score` is that of least squares, as for every selector.
@@ -70,10 +71,6 @@ selector! {
         eta: Option<f64> = None, Check::AtLeast(0.0);
         /// How many of the best candidates are judged by how far the next step would get with them.
         lookahead: usize = 1, Check::Between(1.0, 1000.0);
-        /// Hold out every row once, in so many folds. NULL: 5, and 10 of up to 500 rows, or fewer where there are fewer rows.
-        inner_folds: Option<usize> = None, Check::Between(2.0, 10000.0);
-        /// Hold out this share of the rows, once, instead of folds. Or a table or subquery with the same columns: its rows judge.
-        validation: Option<f64> = None, Check::Between(0.01, 0.99);
         /// Which error on the rows held out candidates are judged by. 'auto': absolute for numbers, so that a few extreme labels do not decide; squared for
         /// classes, of their 0/1 columns.
         criterion: Criterion = Criterion::Auto;
@@ -101,6 +98,7 @@ selector! {
         image: Vec<usize> = Vec::new(), Check::AtLeast(1.0);
         /// Rows and columns of the windows in which the pixels of `image` are chosen. A window is named by its place: window_0_1 is the second of the first row.
         window: Vec<usize> = Vec::new(), Check::AtLeast(1.0);
+        ..apart: Apart;
     }
 }
 
@@ -161,6 +159,7 @@ impl Selector for NeuralGreedyPursuit {
     fn unused(&self, option: &str) -> Option<&'static str> {
         let trains = |any: &[Predicting]| any.iter().any(|predictor| self.predictor.contains(predictor));
         let (used, need) = match option {
+            "ridge" if self.readout == Readout::Admm => (false, "readout => 'ridge'"),
             "neurons" | "readout" | "ridge" | "shortlist" => (trains(&[Predicting::Ssfn]), "predictor => 'ssfn'"),
             "hidden" => (trains(&[Predicting::Mlp]), "predictor => 'mlp'"),
             "epochs" => (trains(&[Predicting::Mlp, Predicting::Cnn]), "predictor => 'mlp' or 'cnn'"),
@@ -175,7 +174,7 @@ impl Selector for NeuralGreedyPursuit {
 impl NeuralGreedyPursuit {
     /// The rows, with those that judge set apart.
     fn set_apart(&self, problem: &Problem, run: &Run) -> Result<Folds> {
-        Folds::apart(problem, self.inner_folds, self.validation, Holding::Default, self.criterion, run)
+        self.apart.folds(problem, Holding::Default, self.criterion, run)
     }
 
     /// What only the label can tell: whether the predictors and the metric are for it.

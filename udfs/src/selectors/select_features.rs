@@ -15,8 +15,8 @@ selector! {
     /// more, by all rows, with the swaps that helped.
     ///
     /// It tries `omp`, `boosting`, `sequential_attention`, `random_forest`, `sequential_attention` with `direction => 'backward'`, and, of up to 3,000 rows and 64 features, `ngp`; in this order, as
-    /// far as `time_limit` allows (30 seconds if none is given). With a number as `k` it answers with so many features; with `k => 'auto'` with the fewest that are worth, to the judges, no more than a standard
-    /// error less than the best number of them. Where the limit ends the trying, the answer depends on how fast the machine is.
+    /// far as `time_limit` allows (30 seconds if none is given). With a number as `k` it answers with so many features; with `k => 'auto'` it takes the fewest features that the judges rate within
+    /// one standard error of the best number. Where the limit ends the trying, the answer depends on how fast the machine is.
     ///
     /// `note` says who chose a feature. `valid_score` is the share of the loss that the features up to it save on the rows held out (of a number that is R²), the mean of the two judges, for the sizes that
     /// were judged, and `valid_error` its standard error. It is a little optimistic, because the best of several was taken: `evaluate` with `selector => 'select_features'` is not.

@@ -67,8 +67,8 @@ selector! {
     ///
     /// It provably chooses what orthogonal matching pursuit and sequential LASSO choose, except among ties.
     ///
-    /// Up to 16 features, of tables of up to 1,000, end with `swaps`: boosted trees and a network, trained on the chosen features alone, judge on held-out rows whether one of four others in the place of one of the two least missed
-    /// is better: those that the network misses most, and those that boosted trees of all features gain most from.
+    /// A choice of up to 16 features, out of up to 1,000, ends with `swaps`. Each of the two chosen features that are missed least is tried against four others: those that the network misses most, and those from which boosted trees
+    /// on all features gain most. Boosted trees and a network, trained on the set alone, judge each swap on held-out rows.
     ///
     /// Cost: `4 × features × hidden` operations for each row of each pass, and for each swap as many small trainings as there are chosen features and up to eight more; linear: one pass over the table, then `features × k`
     /// operations a choice.

@@ -111,7 +111,13 @@ fn bars(rows: usize) -> (Table, Vec<f64>) {
 
 fn cnn() -> NeuralGreedyPursuit {
     let predictor = vec![Predicting::Cnn];
-    NeuralGreedyPursuit { predictor, image: vec![8, 8], window: vec![4, 4], validation: Some(0.25), ..Default::default() }
+    NeuralGreedyPursuit {
+        predictor,
+        image: vec![8, 8],
+        window: vec![4, 4],
+        apart: Apart { validation: Some(0.25), ..Apart::default() },
+        ..Default::default()
+    }
 }
 
 #[test]
@@ -171,7 +177,8 @@ fn what_cannot_be_predicted_is_refused_with_what_can() {
         refused(&weighted, &label, with(Predicting::Knn)),
         "predictor 'knn' knows no weights; 'ssfn', 'mlp', 'linear', 'forest', 'tree' and 'boosting' do"
     );
-    let both = NeuralGreedyPursuit { inner_folds: Some(3), validation: Some(0.2), ..Default::default() };
+    let apart = Apart { inner_folds: Some(3), validation: Some(0.2) };
+    let both = NeuralGreedyPursuit { apart, ..Default::default() };
     assert!(refused(&table, &label, both).starts_with("give `inner_folds` or `validation`, not both"));
     let accuracy = NeuralGreedyPursuit { metric: Metric::Accuracy, ..Default::default() };
     assert!(refused(&table, &label, accuracy).starts_with("`metric` must not be 'accuracy'"));
