@@ -4,8 +4,10 @@ mod apply;
 mod checks;
 mod contract;
 mod limits;
+mod outcome;
 mod report;
 mod summary;
+mod variants;
 
 use crate::reading::block::{Block, NO_LEVEL, Numbers};
 use crate::reading::plan::{Feature, LabelKind, Plan};
@@ -17,8 +19,10 @@ use crate::{
 
 pub use checks::Meter;
 pub use contract::check_selector;
+pub use outcome::{Outcome, outcome};
 pub use report::check_report;
 pub use summary::summarized;
+pub use variants::{Variant, variants, words};
 
 /// A table in memory, with everything needed to put questions to it.
 #[derive(Debug, Clone, Default)]

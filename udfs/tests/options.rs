@@ -1,7 +1,7 @@
 //! Every option is bounded, and none is accepted that changes nothing.
 
-use pursuit_udfs::testing::{Table, planted};
-use pursuit_udfs::{Common, OptionSpec, Options, Problem, Ranking, Run, Settings, Spec, Value, reports, selectors};
+use pursuit_udfs::testing::{Outcome, Table, outcome, planted, words};
+use pursuit_udfs::{Common, OptionSpec, Options, Problem, Run, Settings, Spec, Task, Value, reports, selectors};
 
 fn settings(given: &[(&str, Value)]) -> Settings {
     given.iter().map(|(name, value)| (name.to_string(), value.clone())).collect()
@@ -59,24 +59,27 @@ fn values(option: &OptionSpec) -> Vec<Value> {
     }
 }
 
-/// Options that show only where a table is streamed, has a second one beside it, is an image, has rows enough to judge swaps, has columns enough for several to go at once, or has many columns or columns that only matter together: their own tests see to them.
+/// Options that show only where a table is streamed, has a second one beside it, is an image, has rows enough to judge swaps, has columns enough for several to go at once, has many columns or columns that only matter together, or where a
+/// policy has prices and relations of features: their own tests see to them.
 const ELSEWHERE: [&str; 9] =
     ["step", "passes", "shuffle_buffer", "swaps", "image", "window", "validation", "shortlist", "lookahead"];
 
-/// Options that decide on which others mean something.
-const DECIDING: [&str; 4] = ["model", "direction", "predictor", "importance"];
-
 /// What keeps a selection short, where it is accepted.
-const SHORT: [(&str, u64); 5] = [("epochs", 2), ("folds", 2), ("trees", 5), ("rounds", 5), ("neurons", 20)];
+const SHORT: [(&str, u64); 6] = [("epochs", 2), ("trees", 5), ("rounds", 5), ("neurons", 20), ("repeats", 2), ("draws", 4)];
 
-/// Predictors that are fitted anew for every candidate take too long for this.
-const LONG: [&str; 5] = ["mlp", "cnn", "svm", "forest", "boosting"];
+/// What is trained anew for every candidate takes too long for this.
+const LONG: [&str; 6] = ["mlp", "cnn", "svm", "forest", "boosting", "retrain"];
 
-fn answer(spec: &Spec, settings: &Settings, problem: &Problem) -> Option<Ranking> {
-    spec.selector(settings).ok()?.select(problem, &Run::new(0)).ok()
+fn answer(spec: &Spec, settings: &Settings, problem: &Problem) -> Option<Outcome> {
+    outcome(&(spec.build)(settings).ok()?, problem, &Run::new(0)).ok()
 }
 
-/// For each model, direction and so on: an option that is accepted there changes the answer, for some value and some table.
+/// What an option needs in the company of others, if it is idle; `None` too where the others are wrong themselves.
+fn needs(spec: &Spec, settings: &Settings, option: &str) -> Option<&'static str> {
+    (spec.build)(settings).ok()?.unused(option)
+}
+
+/// For each word that an option takes: another option that is accepted beside it changes the answer, for some value and some table.
 #[test]
 fn an_option_that_is_accepted_does_something() {
     let (numbers, label) = planted(60, 12, &[3, 9], 1.0, 7);
@@ -85,43 +88,53 @@ fn an_option_that_is_accepted_does_something() {
         table.numbers(&format!("x{j}"), &values)
     });
     let classes: Vec<f64> = label.iter().map(|y| f64::from(*y > 0.0)).collect();
-    let problems = [
-        scaled.clone().k(2).problem_of_rows(&label),
-        Table { task: Some(pursuit_udfs::Task::Classification), ..scaled.k(2) }.problem_of_rows(&classes),
-    ];
+    let of_classes = Table { task: Some(Task::Classification), ..scaled.clone() };
+    let problems = |spec: &Spec| match spec.table {
+        Some(_) if !spec.is_selector() => {
+            [scaled.clone().k(2).problem_with_held_out(&label, 40), of_classes.clone().k(2).problem_with_held_out(&classes, 40)]
+        }
+        _ => [scaled.clone().k(2).problem_of_rows(&label), of_classes.clone().k(2).problem_of_rows(&classes)],
+    };
     let mut idle = Vec::new();
     // The datum-wise options are prices and relations of features, which have tests of their own.
-    for spec in selectors().into_iter().filter(|spec| spec.name != "datum_wise") {
-        let options = (spec.options)();
-        let deciding = options.iter().filter(|option| DECIDING.contains(&option.name));
-        let contexts: Vec<Vec<(&str, Value)>> = deciding
-            .flat_map(|option| values(option).into_iter().map(|value| vec![(option.name, value)]))
-            .filter(|context| context[0].0 != "predictor" || !LONG.iter().any(|long| context[0].1[0] == *long))
-            .chain([vec![]])
-            .collect();
+    for spec in selectors().into_iter().chain(reports()).filter(|spec| !spec.name.starts_with("datum_wise")) {
+        let (options, problems) = ((spec.options)(), problems(&spec));
+        let of_words = options.iter().flat_map(|option| {
+            let words = if words(option).is_empty() { Vec::new() } else { values(option) };
+            words.into_iter().map(|value| vec![(option.name, value)])
+        });
+        let refits = ["neural_greedy_pursuit", "forward_selection", "drop_one_out"].contains(&spec.name);
+        let is_short = |context: &Vec<(&str, Value)>| {
+            let word = if context[0].1.is_array() { &context[0].1[0] } else { &context[0].1 };
+            !(refits && LONG.iter().any(|long| word == long))
+        };
+        let contexts: Vec<Vec<(&str, Value)>> = of_words.filter(is_short).chain([vec![]]).collect();
         for mut context in contexts {
+            let own = context.first().map(|(name, _)| *name);
+            if own.is_some_and(|own| needs(&spec, &settings(&context), own).is_some()) {
+                continue;
+            }
             let accepted = |name: &str| {
-                options.iter().any(|option| option.name == name)
-                    && spec.selector(&settings(&context)).is_ok_and(|selector| selector.unused(name).is_none())
+                let has = options.iter().any(|option| option.name == name);
+                has && needs(&spec, &settings(&context), name).is_none()
             };
             let short: Vec<_> =
                 SHORT.iter().filter(|(name, _)| accepted(name)).map(|(name, n)| (*name, Value::from(*n))).collect();
             context.extend(short);
             let base = settings(&context);
-            let before: Vec<Option<Ranking>> = problems.iter().map(|problem| answer(&spec, &base, problem)).collect();
-            if before.iter().all(Option::is_none) {
+            let before: Vec<Option<Outcome>> = problems.iter().map(|problem| answer(&spec, &base, problem)).collect();
+            if before.iter().all(|answer| matches!(answer, None | Some(Outcome::Nothing))) {
                 continue;
             }
-            let chosen = context.first().map(|(name, _)| *name);
-            for option in options.iter().filter(|option| !ELSEWHERE.contains(&option.name) && Some(option.name) != chosen) {
+            for option in options.iter().filter(|option| !ELSEWHERE.contains(&option.name) && Some(option.name) != own) {
+                let tried = values(option);
                 let shows = |value: Value| {
                     let mut with = base.clone();
                     with.insert(option.name.to_string(), value);
-                    let Ok(selector) = spec.selector(&with) else { return false };
-                    selector.unused(option.name).is_some()
+                    needs(&spec, &with, option.name).is_some()
                         || problems.iter().zip(&before).any(|(problem, before)| answer(&spec, &with, problem) != *before)
                 };
-                if !values(option).into_iter().any(shows) {
+                if !tried.is_empty() && !tried.into_iter().any(shows) {
                     idle.push(format!("{}({context:?}, {} => …)", spec.name, option.name));
                 }
             }

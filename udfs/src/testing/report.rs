@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::checks::{self, cancelled_after};
+use super::outcome::reported;
 use super::{Table, apply, planted, summary};
 use crate::settings::common::Task;
-use crate::{Compared, Error, Labels, Problem, Report, Result, Run, Settings, Spec, Values, Work};
+use crate::{Error, Labels, Problem, Report, Result, Run, Settings, Spec, Values, Work};
 
 /// Judges a report. Panics with the first promise that it breaks. Returns how many promises were looked at; none of a function that is no report.
 pub fn check_report(spec: &Spec) -> usize {
@@ -69,7 +70,7 @@ pub fn check_report(spec: &Spec) -> usize {
     let full = build(&Settings::new()).expect("it was a report before");
     let (table, label) = planted(2000, 30, &[3, 7], 1.0, 73);
     let problem = ask(&table, &label, 1500);
-    let (after, result) = cancelled_after(Duration::from_millis(20), |run| answer_in(&*full, &problem, run));
+    let (after, result) = cancelled_after(Duration::from_millis(20), |run| reported(&*full, &problem, run));
     let is_fine = after < Duration::from_secs(1) && result.as_ref().err().is_none_or(|error| *error == Error::cancelled());
     promise(is_fine, "it stops when it is cancelled in the middle", format!("{after:?} {:?}", result.err()));
     promises
@@ -88,24 +89,7 @@ fn question(spec: &Spec, table: &Table, label: &[f64], own: usize) -> Problem {
 }
 
 fn answer(report: &dyn Report, problem: &Problem) -> Result<Vec<Values>> {
-    answer_in(report, problem, &Run::new(1))
-}
-
-/// With the selector that it repeats, if it does.
-fn answer_in(report: &dyn Report, problem: &Problem, run: &Run) -> Result<Vec<Values>> {
-    let selector = report.repeats().map(|repeats| {
-        let spec = crate::selectors().into_iter().find(|spec| spec.name == repeats.selector);
-        spec.expect("a selector of ours is repeated").selector(&repeats.options)
-    });
-    let known = crate::selectors();
-    let compares = report.compares(&known.iter().collect::<Vec<_>>())?;
-    if !compares.is_empty() {
-        let find = |name: &str| known.iter().find(|spec| spec.name == name).expect("selectors of ours are compared");
-        let compared: Vec<Compared> =
-            compares.iter().map(|repeats| Compared::new(find(&repeats.selector), &repeats.options)).collect::<Result<_>>()?;
-        return report.report_on_all(&compared, problem, run);
-    }
-    report.report_on(selector.transpose()?.as_deref(), problem, run)
+    reported(report, problem, &Run::new(1))
 }
 
 fn length(values: &Values) -> usize {
