@@ -313,7 +313,7 @@ impl SelectFunction {
         let found = find_table(session, name).now_or_never().unwrap_or_else(|| {
             wait(|| find_table(session, name), || Err(failed("internal error; please report it".to_string())))
         });
-        let found = found.map_err(|error| failed(error.strip_backtrace()))?;
+        let found = found.map_err(|error| failed(why_unread(&error)))?;
         let Some((reference, provider)) = found else { return Err(self.no_such_table(name, session)) };
         Ok((LogicalPlanBuilder::scan(reference, provider_as_source(provider), None)?.build()?, name.to_string()))
     }
@@ -451,4 +451,14 @@ fn object(names: impl Iterator<Item = String>, values: Vec<Value>) -> Result<Val
         object.insert(name, value);
     }
     Ok(Value::Object(object))
+}
+/// What a source of tables says is wrong, on one line.
+fn why_unread(error: &DataFusionError) -> String {
+    let why = error.strip_backtrace().replace("\ncaused by\n", ": ");
+    let hint = if why.contains("unequal lengths between records") {
+        "; where values have line breaks in them, name the columns: CREATE EXTERNAL TABLE t (x DOUBLE, …) STORED AS CSV LOCATION '…' OPTIONS ('format.has_header' 'true', 'format.newlines_in_values' 'true')"
+    } else {
+        ""
+    };
+    format!("{why}{hint}")
 }

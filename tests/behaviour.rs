@@ -153,6 +153,17 @@ async fn a_path_is_a_table() {
     }
 }
 
+/// What a reader says of a file comes in one line, with what can be done about it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_cannot_be_read_is_told_in_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ragged.csv");
+    std::fs::write(&file, "a,y\n1,2\n2,3,4\n3,5\n").unwrap();
+    let message = error(&session(), &format!("SELECT * FROM omp('{}', label => y)", file.display())).await;
+    assert!(message.contains("found 3 records at line 3; where values have line breaks in them, name the columns"), "{message}");
+    assert!(!message.contains('\n') && !message.contains("\\n"), "{message}");
+}
+
 fn limited(bytes: usize) -> SessionContext {
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(GreedyMemoryPool::new(bytes))).build_arc().unwrap();
     let ctx = SessionContext::new_with_config_rt(SessionConfig::new().with_target_partitions(1), runtime);

@@ -6,6 +6,7 @@ use datafusion::sql::sqlparser::parser::ParserError;
 pub(super) fn in_words(error: &DataFusionError) -> String {
     let text = match error {
         DataFusionError::Diagnostic(_, inner) => return in_words(inner),
+        DataFusionError::Shared(inner) => return in_words(inner),
         DataFusionError::Plan(message) | DataFusionError::Execution(message) => message.clone(),
         DataFusionError::SQL(syntax, _) => match syntax.as_ref() {
             ParserError::ParserError(message) | ParserError::TokenizerError(message) => {

@@ -118,6 +118,7 @@ impl Plan {
     }
 
     pub(crate) fn negative_weight(weight: f64) -> Error {
+        let weight = if weight.abs() < 1e9 { weight.to_string() } else { format!("{weight:e}") };
         Error::data(format!("weights must be at least 0, got {weight}"))
     }
 }

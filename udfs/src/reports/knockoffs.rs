@@ -13,8 +13,8 @@ report! {
     /// false ones there are among the features that come before their knockoffs.
     ///
     /// `statistic` is the earlier rank of the pair counted from the end, negative if the knockoff was first; `q_value` the smallest rate at which the feature
-    /// is `chosen`. Of a hundred such answers at `fdr => 0.1`, a tenth of what is chosen is false, on average. With a small rate it takes many discoveries to make one: at 0.1 ten
-    /// at least.
+    /// is `chosen`. At `fdr => 0.1` a tenth of what is chosen is false, on average over many such answers. A small rate needs many discoveries: at 0.1 either none
+    /// is made or at least ten.
     ///
     /// The promise holds for a label that is linear in the features with normal noise, whatever the features are; of two classes it is an approximation. It needs twice as many
     /// rows as columns. Features that nearly depend on each other have knockoffs that are nearly themselves, and little is found among them. A text or a
