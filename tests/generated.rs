@@ -15,15 +15,15 @@ use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::datasource::MemTable;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use pursuit_udfs::{OptionSpec, Random, Run, SELECTOR, SELECTORS, Spec, reports, selectors};
+use pursuit_udfs::{Asks, OF_SESSIONS, OptionSpec, Random, Run, SELECTOR, SELECTORS, Spec, reports, selectors};
 
-use crate::session::session_with;
+use crate::session::{query, session_with};
 
 /// How long a call may take, however busy the machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Tables by name, with columns that may be labels.
-const TABLES: [(&str, &[&str]); 12] = [
+const TABLES: [(&str, &[&str]); 16] = [
     ("plain", &["y", "class", "word", "flag", "a"]),
     ("empty", &["y", "class"]),
     ("one_row", &["y", "class"]),
@@ -36,6 +36,29 @@ const TABLES: [(&str, &[&str]); 12] = [
     ("(SELECT a, a AS b, b AS c, c + b AS d, y, class FROM plain)", &["y", "class"]),
     ("(SELECT a.*, b.* FROM plain a JOIN plain b ON a.y = b.y)", &["y"]),
     ("(SELECT * FROM plain WHERE a > 0)", &["y", "class", "word"]),
+    ("(SELECT * EXCLUDE (word) FROM plain UNION ALL SELECT * EXCLUDE (word) FROM plain)", &["y", "class", "flag"]),
+    (
+        "(SELECT *, 'always' AS one, CAST(NULL AS DOUBLE) AS none, CAST(NULL AS TEXT) AS nowhere FROM plain)",
+        &["y", "one", "none"],
+    ),
+    (
+        "(SELECT p.*, p.w * 1000 + row_number() OVER () AS id, md5(CAST(row_number() OVER () AS TEXT)) AS code FROM plain AS p)",
+        &["y", "code"],
+    ),
+    ("sample.iris", &["label", "petal_width"]),
+];
+
+/// Tables of models and of policies, whole and spoilt.
+const MODELS: [&str; 9] = [
+    "linear_model",
+    "class_model",
+    "tree_model",
+    "network_model",
+    "policy",
+    "(SELECT * FROM linear_model WHERE value > 0)",
+    "(SELECT part, class, feature, level, step, node, link, value * 1e308 AS value FROM tree_model)",
+    "(SELECT part, class, feature, level, step, node + 1 AS node, link, value FROM tree_model)",
+    "(SELECT * FROM class_model WHERE class IS NULL)",
 ];
 
 fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
@@ -97,7 +120,7 @@ fn typed() -> RecordBatch {
     ])
 }
 
-fn session(partitions: usize) -> SessionContext {
+async fn session(partitions: usize) -> SessionContext {
     let ctx = session_with(SessionConfig::new().with_target_partitions(partitions));
     let whole = plain(60);
     let constant = batch(vec![
@@ -132,6 +155,15 @@ fn session(partitions: usize) -> SessionContext {
         let table = MemTable::try_new(table.schema(), vec![vec![table]]).unwrap();
         ctx.register_table(datafusion::common::TableReference::bare(name), Arc::new(table)).unwrap();
     }
+    for (name, call) in [
+        ("linear_model", "fit(plain, label => y)"),
+        ("class_model", "fit(plain, label => class, model => 'logistic')"),
+        ("tree_model", "fit(plain, label => word, model => 'boosting', rounds => 3)"),
+        ("network_model", "fit(plain, label => y, model => 'mlp', epochs => 1)"),
+        ("policy", "datum_wise_policy(plain, label => class, iterations => 1, features => ['a', 'b', 'c'])"),
+    ] {
+        query(&ctx, &format!("CREATE TABLE {name} AS SELECT * FROM {call}")).await.unwrap();
+    }
     ctx
 }
 
@@ -153,16 +185,24 @@ fn fitting(random: &mut Random, option: &OptionSpec) -> String {
         "list of whole numbers" => format!("[{}]", number.round().max(1.0)),
         "number" => format!("{number:.4}"),
         "list of numbers" => format!("[{number:.4}]"),
-        "text" if option.name == SELECTOR => {
-            pick(random, &["omp", "'correlation'", "'lasso'", "'extra_trees'", "'datum_wise'"]).to_string()
-        }
+        // A limit that is nearly reached ends here and there at another moment.
+        _ if option.name == "time_limit" => pick(random, &[TOO_SHORT, "50"]).to_string(),
+        "text" if option.name == SELECTOR => format!("'{}'", selectors()[random.below(selectors().len())].name),
         "list of text" if option.name == SELECTORS => {
-            pick(random, &["[omp, 'lasso']", "'correlation'", "[]", "['extra_trees', 'omp']"]).to_string()
+            let names: Vec<String> =
+                (0..random.below(4)).map(|_| format!("'{}'", selectors()[random.below(selectors().len())].name)).collect();
+            format!("[{}]", names.join(", "))
         }
         "text" if !words.is_empty() => format!("'{}'", pick(random, &words)),
         "list of text" if !words.is_empty() => format!("['{}']", pick(random, &words)),
         "text" => pick(random, &["w", "a", "'b'"]).to_string(),
-        "list of text" => pick(random, &["a", "['b', 'c']", "['*']", "[]", "'a*'", "[word]"]).to_string(),
+        "list of text" if option.name == "features" && random.below(3) == 0 => pick(
+            random,
+            &["(SELECT feature FROM omp(plain, label => y, k => 2))", "(SELECT feature FROM lasso(plain, label => class))"],
+        )
+        .to_string(),
+        "list of text" => pick(random, &["a", "['b', 'c']", "['*']", "[]", "'a*'", "[word]", "'none'"]).to_string(),
+        "table" if ["model", "policy"].contains(&option.name) => pick(random, &MODELS).to_string(),
         "table" => pick(random, &["plain", "'two_rows'", "(SELECT * FROM plain WHERE b > 0)", "empty"]).to_string(),
         "size" => pick(random, &["'1GB'", "'64KB'", "1000000"]).to_string(),
         kind if kind.starts_with("map of lists") => pick(random, &["MAP {'g': ['a', 'b']}", "{'g': ['c']}"]).to_string(),
@@ -172,6 +212,9 @@ fn fitting(random: &mut Random, option: &OptionSpec) -> String {
         _ => pick(random, &["2", "'auto'", "1", "3", "'one_se'"]).to_string(),
     }
 }
+
+/// Seconds in which nothing ends.
+const TOO_SHORT: &str = "0.001";
 
 /// Values that few options take.
 const ODD: [&str; 26] = [
@@ -203,18 +246,24 @@ const ODD: [&str; 26] = [
     "[NULL, 1, 'a']",
 ];
 
-/// A call, the function whose name its errors bear, and whether its answer has an order.
-fn call(random: &mut Random, specs: &[Spec]) -> (String, String) {
+/// A query, the function whose name its errors bear, and what is set for the session before it.
+struct Call {
+    function: String,
+    sql: String,
+    set: Option<String>,
+}
+
+fn call(random: &mut Random, specs: &[Spec]) -> Call {
     let (table, labels) = TABLES[if random.below(2) == 0 { 0 } else { random.below(TABLES.len()) }];
     let label = if random.below(20) == 0 { "nowhere" } else { pick(random, labels) };
-    if random.below(12) == 0 {
+    if random.below(14) == 0 {
         let of_grams = [
             ("gram", format!("gram_summary(gram({label}, a)) FROM {table}")),
             (
                 "select_from",
                 format!(
                     "select_from(gram({label}, a, c), '{}', '{{\"k\": {}}}') FROM {table}",
-                    pick(random, &["omp", "lasso", "sa", ""]),
+                    pick(random, &["omp", "lasso", "sa", "elastic_net", "f_test", ""]),
                     random.below(4)
                 ),
             ),
@@ -222,21 +271,45 @@ fn call(random: &mut Random, specs: &[Spec]) -> (String, String) {
             ("gram_summary", format!("gram_summary({})", pick(random, &ODD))),
         ];
         let (name, sql) = of_grams[random.below(4)].clone();
-        return (name.to_string(), format!("SELECT {sql}"));
+        return Call { function: name.to_string(), sql: format!("SELECT {sql}"), set: None };
     }
     if random.below(20) == 0 {
         let arguments: Vec<&str> = (0..random.below(5)).map(|at| if at == 0 { "'ohm'" } else { pick(random, &ODD) }).collect();
-        return ("sample_problem".to_string(), format!("SELECT * FROM sample_problem({}) LIMIT 3", arguments.join(", ")));
+        let sql = format!("SELECT * FROM sample_problem({}) LIMIT 3", arguments.join(", "));
+        return Call { function: "sample_problem".to_string(), sql, set: None };
     }
     let spec = &specs[random.below(specs.len())];
     let mut options: Vec<OptionSpec> = spec.all_options();
-    let mut arguments = vec![table.to_string(), format!("label => {label}")];
+    let is_of_model = spec.asks == Asks::Model && random.below(10) > 0;
+    let mut arguments = vec![if is_of_model { pick(random, &MODELS) } else { table }.to_string()];
+    let names_label = match spec.asks {
+        Asks::Label | Asks::Choice => true,
+        Asks::MaybeLabel => random.below(2) == 0,
+        Asks::NoLabel | Asks::Model => random.below(12) == 0,
+    };
+    if names_label {
+        arguments.push(format!("label => {label}"));
+    }
+    // What applies a model does nothing without one.
+    if spec.asks == Asks::NoLabel
+        && let Some(model) = spec.model
+    {
+        options.retain(|option| option.name != model.option);
+        arguments.push(format!("{} => {}", model.option, pick(random, &MODELS)));
+    }
     for _ in 0..random.below(4).min(options.len()) {
         let option = options.remove(random.below(options.len()));
         let value = if random.below(4) == 0 { pick(random, &ODD).to_string() } else { fitting(random, &option) };
         arguments.push(format!("{} => {value}", option.name));
     }
-    (spec.name.to_string(), format!("SELECT * FROM {}({})", spec.name, arguments.join(", ")))
+    let set = (random.below(16) == 0).then(|| {
+        let all = spec.all_options();
+        let name = OF_SESSIONS[random.below(OF_SESSIONS.len())];
+        let own = all.iter().find(|option| option.name == name).map(|option| fitting(random, option));
+        format!("SET pursuit.{name} = {}", own.unwrap_or("3".to_string()))
+    });
+    let rest = if spec.is_selector() { pick(random, &["", "", "", " WHERE rank <= 2"]) } else { "" };
+    Call { function: spec.name.to_string(), sql: format!("SELECT * FROM {}({}){rest}", spec.name, arguments.join(", ")), set }
 }
 
 /// The rows of the answer as text, in any order, or the error.
@@ -299,41 +372,54 @@ async fn generated_calls_end_in_an_answer_or_in_one_line() {
     let number = |name: &str, default: u64| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default);
     let (calls, seed) = (number("PURSUIT_CALLS", 150), number("PURSUIT_SEED", 1));
     let specs: Vec<Spec> = selectors().into_iter().chain(reports()).collect();
-    let (one, four) = (session(1), session(4));
+    let (one, four) = (session(1).await, session(4).await);
     let mut faults = Vec::new();
     let mut answered = 0;
     for at in 0..calls {
-        let (function, sql) = call(&mut Run::new(seed).random("calls", at), &specs);
+        let Call { function, sql, set } = call(&mut Run::new(seed).random("calls", at), &specs);
+        let own = match &set {
+            Some(_) => Some((session(1).await, session(4).await)),
+            None => None,
+        };
+        let (one, four) = own.as_ref().map_or((&one, &four), |(one, four)| (one, four));
+        if let Some(set) = &set {
+            for ctx in [one, four] {
+                if let Err(error) = query(ctx, set).await {
+                    faults.push(format!("{set}: {error}"));
+                }
+            }
+        }
+        let sql_and_settings = format!("{}{sql}", set.map(|set| format!("{set}; ")).unwrap_or_default());
         let mut outcomes = Vec::new();
-        for ctx in [&one, &four] {
+        for ctx in [one, four] {
             let started = std::time::Instant::now();
             let task = SpawnedTask::spawn(run(ctx.clone(), sql.clone()));
             match tokio::time::timeout(LIMIT, task).await {
                 Ok(Ok(outcome)) => outcomes.push(outcome),
-                Ok(Err(panic)) => faults.push(format!("panic {panic}: {sql}")),
+                Ok(Err(panic)) => faults.push(format!("panic {panic}: {sql_and_settings}")),
                 // Dropping the task ends it.
-                Err(_) => faults.push(format!("more than {LIMIT:?}: {sql}")),
+                Err(_) => faults.push(format!("more than {LIMIT:?}: {sql_and_settings}")),
             }
             if started.elapsed() > Duration::from_secs(10) {
-                eprintln!("{:?}: {sql}", started.elapsed());
+                eprintln!("{:?}: {sql_and_settings}", started.elapsed());
             }
         }
         answered += usize::from(outcomes.iter().any(Result::is_ok));
         let [first, second] = &outcomes[..] else { continue };
-        if first != second {
+        if first != second && !sql_and_settings.contains(TOO_SHORT) {
             let differing = match (first, second) {
                 (Ok(a), Ok(b)) => a.iter().zip(b).find(|(a, b)| a != b).map(|(a, b)| format!("{a} and {b}")),
                 _ => None,
             };
             faults.push(format!(
-                "differs on 1 and 4 partitions: {sql}: {}",
+                "differs on 1 and 4 partitions: {sql_and_settings}: {}",
                 differing.unwrap_or(format!("{first:?} and {second:?}"))
             ));
         }
         if let Err(message) = first
             && let Some(fault) = fault(&function, message)
         {
-            faults.push(format!("{fault}: {sql}: {}", message.chars().take(400).collect::<String>()));
+            faults.push(format!("{fault}: {sql_and_settings}: {}", message.chars().take(400).collect::<String>()));
         }
     }
     eprintln!("{calls} calls, {answered} with an answer");

@@ -67,24 +67,32 @@ async fn a_table_of_several_files_has_one_answer() {
 async fn a_pass_over_a_long_table_has_one_answer() {
     let folder = tempfile::tempdir().unwrap();
     let location = folder.path().display();
-    for part in 0..3 {
-        let file = folder.path().join(format!("part{part}.parquet"));
-        let rows = format!("SELECT * FROM sample_problem('linear', 3000, {part}, '{{\"columns\": 8}}')");
-        query(&session(), &format!("COPY ({rows}) TO '{}'", file.display())).await.unwrap();
+    for (name, rows) in [("few", 3000), ("many", 30_000)] {
+        std::fs::create_dir(folder.path().join(name)).unwrap();
+        for part in 0..3 {
+            let file = folder.path().join(format!("{name}/part{part}.parquet"));
+            let rows = format!("SELECT * FROM sample_problem('linear', {rows}, {part}, '{{\"columns\": 8}}')");
+            query(&session(), &format!("COPY ({rows}) TO '{}'", file.display())).await.unwrap();
+        }
     }
     let call = "sequential_attention(TABLE, label => label, k => 3, passes => 'one', shuffle_buffer => 256)";
-    for table in [
-        "parts",
-        "(SELECT * FROM parts WHERE x1 > -1)",
-        "(SELECT p.* FROM parts AS p JOIN (VALUES (1), (-1)) AS s(side) ON signum(p.x1) = s.side)",
-        "(SELECT * FROM parts WHERE x1 > 0 UNION ALL SELECT * FROM parts WHERE x1 < 0)",
+    for (table, call) in [
+        ("few", call),
+        ("(SELECT * FROM few WHERE x1 > -1)", call),
+        ("(SELECT p.* FROM few AS p JOIN (VALUES (1), (-1)) AS s(side) ON signum(p.x1) = s.side)", call),
+        ("(SELECT * FROM few WHERE x1 > 0 UNION ALL SELECT * FROM few WHERE x1 < 0)", call),
+        // More than the buffer holds that nobody chose.
+        ("many", "sequential_attention(TABLE, label => label, k => 3, passes => 'one')"),
     ] {
         let mut answers = Vec::new();
-        for (partitions, threads) in [(1, 8), (2, 1), (3, 8), (8, 1)] {
+        for (partitions, threads) in [(1, 8), (2, 1), (4, 8), (8, 1)] {
             let mut config = SessionConfig::new().with_target_partitions(partitions).with_batch_size(100);
             config.options_mut().optimizer.repartition_file_min_size = 1;
             let ctx = session_with(config);
-            query(&ctx, &format!("CREATE EXTERNAL TABLE parts STORED AS PARQUET LOCATION '{location}/'")).await.unwrap();
+            for name in ["few", "many"] {
+                let table = format!("CREATE EXTERNAL TABLE {name} STORED AS PARQUET LOCATION '{location}/{name}/'");
+                query(&ctx, &table).await.unwrap();
+            }
             answers.push(answer(&ctx, call, table, threads).await);
         }
         assert!(answers.iter().all(|answer| *answer == answers[0]), "{table}: {answers:#?}");
