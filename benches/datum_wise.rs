@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use pursuit_udfs::datum_wise::{Asking, Detail, Policy};
 use pursuit_udfs::testing::{Column, Table};
-use pursuit_udfs::{Block, NO_LEVEL, Run, Settings, Task, Value, options};
+use pursuit_udfs::{Block, Run, Settings, Task, Value, options};
 use serde_json::json;
 
 struct Csv {
@@ -52,41 +52,9 @@ impl Csv {
 /// Decides rows of a table with a policy: prediction, units and cost of each.
 fn decide(policy: &Policy, table: &Table) -> Vec<(usize, Vec<usize>, f64)> {
     let features = policy.features();
-    let find =
-        |name: &str| table.columns.iter().find(|(other, _)| other == name).map(|(_, column)| column).expect("same columns");
-    let columns: Vec<&Column> = features.iter().map(|feature| find(&feature.name)).collect();
-    let levels: Vec<(Vec<u32>, Vec<&str>)> = columns
-        .iter()
-        .map(|column| {
-            let Column::Text(values) = column else { return (Vec::new(), Vec::new()) };
-            let mut names: BTreeMap<&str, u32> = BTreeMap::new();
-            let mut order = Vec::new();
-            let mut codes = Vec::new();
-            for value in values {
-                codes.push(match value {
-                    None => NO_LEVEL,
-                    Some(text) => *names.entry(text).or_insert_with(|| {
-                        order.push(text.as_str());
-                        order.len() as u32 - 1
-                    }),
-                });
-            }
-            (codes, order)
-        })
-        .collect();
-    let blocks: Vec<Block<'_>> = columns
-        .iter()
-        .zip(&levels)
-        .map(|(column, (codes, names))| match column {
-            Column::Numbers(values) => Block::Numbers(values),
-            Column::Text(_) => Block::Levels { codes, names },
-        })
-        .collect();
-    let rows = match &table.columns[0].1 {
-        Column::Numbers(values) => values.len(),
-        Column::Text(values) => values.len(),
-    };
-    let decided = policy.classify(rows, &blocks, Detail::Units, &Run::default()).expect("nobody cancels");
+    let names: Vec<&str> = features.iter().map(|feature| feature.name.as_str()).collect();
+    let classify = |rows: usize, blocks: &[Block<'_>]| policy.classify(rows, blocks, Detail::Units, &Run::default());
+    let decided = table.raw(&names, classify).expect("nobody cancels");
     decided.rows().map(|decision| (decision.class, decision.units, decision.cost)).collect()
 }
 

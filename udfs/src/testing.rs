@@ -142,6 +142,17 @@ impl Table {
         receive(range.len(), Block::Numbers(&label), weights.as_ref().map(|weights| weights as &dyn Numbers), &blocks)
     }
 
+    /// Hands over the raw values of some columns, as a model is given them.
+    pub fn raw<T>(&self, names: &[&str], receive: impl FnOnce(usize, &[Block<'_>]) -> T) -> T {
+        let find = |name: &&str| self.columns.iter().position(|(other, _)| other == name).expect("the table has these columns");
+        let order: Vec<usize> = names.iter().map(find).collect();
+        let rows = match &self.columns[0].1 {
+            Column::Numbers(values) => values.len(),
+            Column::Text(values) => values.len(),
+        };
+        self.permuted(&order).feed(&vec![0.0; rows], 0..rows, |rows, _, _, features| receive(rows, features))
+    }
+
     /// Moments of some rows.
     pub fn moments(&self, label: &[f64], range: std::ops::Range<usize>) -> Result<Moments> {
         let mut moments = Moments::new(self.plan());

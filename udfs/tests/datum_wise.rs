@@ -20,34 +20,9 @@ fn learn(table: &Table, label: &[f64], lambda: f64, asking: &Asking) -> Policy {
 /// The decisions of a policy on the raw values of a table of numbers and texts.
 fn decide(policy: &Policy, table: &Table) -> Vec<Decision> {
     let features = policy.features();
-    let column = |name: &str| table.columns.iter().find(|(other, _)| other == name).map(|(_, column)| column).unwrap();
-    let texts: Vec<(Vec<u32>, Vec<&str>)> = features
-        .iter()
-        .map(|feature| {
-            let Column::Text(values) = column(&feature.name) else { return Default::default() };
-            let mut names: Vec<&str> = values.iter().flatten().map(String::as_str).collect();
-            names.sort_unstable();
-            names.dedup();
-            let code = |value: &Option<String>| {
-                let found = value.as_deref().and_then(|value| names.binary_search(&value).ok());
-                found.map_or(pursuit_udfs::NO_LEVEL, |at| at as u32)
-            };
-            (values.iter().map(code).collect(), names)
-        })
-        .collect();
-    let blocks: Vec<Block<'_>> = features
-        .iter()
-        .zip(&texts)
-        .map(|(feature, (codes, names))| match column(&feature.name) {
-            Column::Numbers(values) => Block::Numbers(values),
-            Column::Text(_) => Block::Levels { codes, names },
-        })
-        .collect();
-    let rows = match &table.columns[0].1 {
-        Column::Numbers(values) => values.len(),
-        Column::Text(values) => values.len(),
-    };
-    policy.classify(rows, &blocks, Detail::Steps, &Run::default()).unwrap().rows().collect()
+    let names: Vec<&str> = features.iter().map(|feature| feature.name.as_str()).collect();
+    let classify = |rows: usize, blocks: &[Block<'_>]| policy.classify(rows, blocks, Detail::Steps, &Run::default());
+    table.raw(&names, classify).unwrap().rows().collect()
 }
 
 /// What a policy earns on average: minus prices and mistakes.

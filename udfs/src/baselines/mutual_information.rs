@@ -72,7 +72,7 @@ impl Selector for MutualInformation {
         let cells = Cells::new(problem, &Information { bias, ..self.information.clone() }, run)?;
         let of_feature = |feature: &usize| -> Result<Measured> {
             run.check()?;
-            let by_distance = neighbours.as_ref().and_then(|neighbours| neighbours.of(*feature));
+            let by_distance = neighbours.as_ref().map(|neighbours| neighbours.of(*feature, run)).transpose()?.flatten();
             Ok(by_distance.map_or_else(|| cells.with_label(*feature), |information| Measured { information, ln_p: None }))
         };
         let of_unit = |unit: usize| -> Result<Option<Scored>> {
@@ -127,23 +127,24 @@ impl<'a> Neighbours<'a> {
     }
 
     /// Information of a feature and the label; `None` of a text and classes, which are counted.
-    fn of(&self, feature: usize) -> Option<f64> {
+    fn of(&self, feature: usize, run: &Run) -> Result<Option<f64>> {
         let rows = self.problem.rows();
         let count = |row: usize| u64::from(self.counts.get(row));
         let number = rows.design.iter().position(|column| column.feature == feature && column.is_number);
-        match (number, &self.problem.label) {
-            (None, Label::Classes(_)) => None,
+        let found = match (number, &self.problem.label) {
+            (None, Label::Classes(_)) => return Ok(None),
             (None, Label::Numbers) => {
                 let codes: Vec<u32> = self.bins.codes.of_feature[feature].iter().map(|code| u32::from(*code)).collect();
-                Some(with_classes(&self.label, &codes, self.bins.features[feature].width(), count, self.neighbours))
+                with_classes(&self.label, &codes, self.bins.features[feature].width(), count, self.neighbours, run)
             }
             (Some(column), Label::Classes(classes)) => {
-                Some(with_classes(&rows.columns[column], &self.classes, classes.len(), count, self.neighbours))
+                with_classes(&rows.columns[column], &self.classes, classes.len(), count, self.neighbours, run)
             }
             (Some(column), Label::Numbers) => {
-                Some(with_number(&scaled(&rows.columns[column], &self.counts), &self.label, count, self.neighbours))
+                with_number(&scaled(&rows.columns[column], &self.counts), &self.label, count, self.neighbours, run)
             }
-        }
+        };
+        found.map(Some)
     }
 }
 

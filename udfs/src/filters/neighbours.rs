@@ -4,6 +4,10 @@
 //! follows from the values and from how many equal ones there are, not from the place in the table.
 
 use crate::kernels::tails::digamma;
+use crate::{Result, Run};
+
+/// Points between two looks at whether the run was cancelled.
+const POINTS: usize = 4096;
 
 /// The noise, as a share of a value's usual size.
 const NOISE: f64 = 1e-10;
@@ -84,7 +88,14 @@ fn noise(values: impl ExactSizeIterator<Item = f64>) -> f64 {
 }
 
 /// Of a number, as it is scaled, and classes, each of `classes` codes. Classes of a single row say nothing and are left out.
-pub(crate) fn with_classes(values: &[f64], codes: &[u32], classes: usize, count: impl Fn(usize) -> u64, k: usize) -> f64 {
+pub(crate) fn with_classes(
+    values: &[f64],
+    codes: &[u32],
+    classes: usize,
+    count: impl Fn(usize) -> u64,
+    k: usize,
+    run: &Run,
+) -> Result<f64> {
     let points = points(values.len(), count, |row| [values[row].to_bits(), codes[row].into()]);
     let size = noise(points.iter().map(|(row, _)| values[*row]));
     let apart: Vec<f64> = points.iter().map(|(row, noise)| values[*row] + size * noise[0]).collect();
@@ -98,15 +109,18 @@ pub(crate) fn with_classes(values: &[f64], codes: &[u32], classes: usize, count:
         let near = k.min(line.order.len() - 1);
         let constant = digamma(near as f64) - digamma(line.order.len() as f64);
         for at in 0..line.order.len() {
+            if at % POINTS == 0 {
+                run.check()?;
+            }
             let distance = line.outwards(at).nth(near - 1).map_or(0.0, |(_, distance)| distance);
             sum += constant - digamma(whole.nearer(line.values[at], distance) as f64);
         }
     }
-    if total > 0.0 { (digamma(total) + sum / total).max(0.0) } else { 0.0 }
+    Ok(if total > 0.0 { (digamma(total) + sum / total).max(0.0) } else { 0.0 })
 }
 
 /// Of two numbers, each as it is scaled.
-pub(crate) fn with_number(x: &[f64], y: &[f64], count: impl Fn(usize) -> u64, k: usize) -> f64 {
+pub(crate) fn with_number(x: &[f64], y: &[f64], count: impl Fn(usize) -> u64, k: usize, run: &Run) -> Result<f64> {
     let points = points(x.len(), count, |row| [x[row].to_bits(), y[row].to_bits()]);
     let sizes = [noise(points.iter().map(|(row, _)| x[*row])), noise(points.iter().map(|(row, _)| y[*row]))];
     let x: Vec<f64> = points.iter().map(|(row, noise)| x[*row] + sizes[0] * noise[0]).collect();
@@ -116,11 +130,14 @@ pub(crate) fn with_number(x: &[f64], y: &[f64], count: impl Fn(usize) -> u64, k:
     let k = k.min(total.saturating_sub(1)).max(1);
     let (mut sum, mut nearest) = (0.0, Vec::with_capacity(k + 1));
     for at in 0..total {
+        if at % POINTS == 0 {
+            run.check()?;
+        }
         let point = along_x.order[at];
         let distance = joint_distance(&along_x, &y, at, k, &mut nearest);
         sum += digamma(along_x.nearer(x[point], distance) as f64) + digamma(along_y.nearer(y[point], distance) as f64);
     }
-    (digamma(total as f64) + digamma(k as f64) - sum / total.max(1) as f64).max(0.0)
+    Ok((digamma(total as f64) + digamma(k as f64) - sum / total.max(1) as f64).max(0.0))
 }
 
 /// The distance to the `k`-th neighbour in the larger of both coordinates: outwards along x until that alone is further than what was found.
@@ -141,7 +158,14 @@ fn joint_distance(line: &Line, y: &[f64], at: usize, k: usize, nearest: &mut Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Run;
+
+    fn with_number(x: &[f64], y: &[f64], count: impl Fn(usize) -> u64, k: usize) -> f64 {
+        super::with_number(x, y, count, k, &Run::default()).unwrap()
+    }
+
+    fn with_classes(values: &[f64], codes: &[u32], classes: usize, count: impl Fn(usize) -> u64, k: usize) -> f64 {
+        super::with_classes(values, codes, classes, count, k, &Run::default()).unwrap()
+    }
 
     /// Two normal numbers of correlation r share −½ ln(1 − r²).
     #[test]
