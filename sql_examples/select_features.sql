@@ -3,4 +3,4 @@
 CREATE TABLE chosen AS SELECT rank, feature, note FROM select_features(sample.wine, label => label, k => 4);
 SELECT * FROM chosen ORDER BY rank;
 -- And how many of them, when nobody says? Expect a few, with what they are worth on the rows held out.
-SELECT rank, feature, round(valid_score, 2) AS valid_score FROM select_features(sample.wine, label => label, k => 'auto') ORDER BY rank;
+SELECT rank, feature, round(valid_score, 2) AS valid_score FROM select_features(sample.wine, label => label) ORDER BY rank;

@@ -1,4 +1,4 @@
--- Which customers leave, and why? A tour in ten minutes: look at a messy table, select, how many, how sure, which method, at what cost, fit, predict, export.
+-- Which customers leave, and why? A tour in ten minutes: look at a messy table, select, how many, how sure, which method, at what cost, what it is worth, fit, predict, export.
 
 -- 1. A file as one gets it: numbers with holes, texts of many spellings, an id, a copy, a leak, a constant, and some columns that say nothing.
 SELECT 'A file as one gets it:' AS "step 1";
@@ -46,34 +46,38 @@ SELECT rank, feature, round(gain, 3) AS gain, round(train_score, 3) AS train_sco
 SELECT 'How many are enough?' AS "step 5";
 SELECT rank, feature, round(valid_score, 3) AS valid_score, round(valid_error, 3) AS valid_error FROM omp(usable, label => outcome, k => 'one_se', folds => 5);
 
--- 6. How sure? How often half of the rows choose a column, and how many false ones to expect among those at least as frequent.
+-- 6. How sure? How often half of the rows choose a column among their first two, and a bound on the false ones among those at least as frequent: at worst every other time one of them is false.
 SELECT 'How sure?' AS "step 6";
-SELECT feature, frequency, round(false_selections, 2) AS false_selections FROM stability_selection(usable, label => outcome, k => 4, resamples => 50);
+SELECT feature, frequency, round(false_selections, 2) AS false_selections FROM stability_selection(usable, label => outcome, k => 2, resamples => 50);
 
 -- 7. Which method? Several on one reading of the table, judged on rows that they have not seen.
 SELECT 'Which method?' AS "step 7";
 SELECT rank, selector, round(valid_score, 3) AS valid_score, round(valid_error, 3) AS valid_error, round(overlap, 2) AS overlap FROM compare_selectors(usable, label => outcome, k => 4);
 
--- 8. At what cost? Asking for an age takes effort, counting complaints some; the best for 3.5 of it.
-SELECT 'At what cost?' AS "step 8";
+-- 8. Or without choosing a method: several are tried, rows held out say who is right, and how many columns it takes.
+SELECT 'Or without choosing a method:' AS "step 8";
+SELECT rank, feature, round(valid_score, 3) AS valid_score, note FROM select_features(usable, label => outcome);
+
+-- 9. At what cost? Asking for an age takes effort, counting complaints some; the best for 3.5 of it.
+SELECT 'At what cost?' AS "step 9";
 SELECT rank, feature, cost FROM omp(usable, label => outcome, costs => MAP {'age': 5.0, 'complaints': 1.5}, budget => 3.5);
 
--- 9. Is it worth anything? The selection is repeated inside each fold, so that no row judges a choice that it helped to make.
-SELECT 'Is it worth anything?' AS "step 9";
+-- 10. Is it worth anything? The selection is repeated inside each fold, so that no row judges a choice that it helped to make.
+SELECT 'Is it worth anything?' AS "step 10";
 SELECT metric, round(value, 3) AS value, round(standard_error, 3) AS standard_error
 FROM evaluate(usable, label => outcome, selector => 'omp', k => 4, model => 'logistic', folds => 5) WHERE split = 'test' AND fold IS NULL;
 
--- 10. Fit a model on the chosen columns, and keep it: it is a table.
-SELECT 'Fit a model on the chosen columns, and keep it:' AS "step 10";
+-- 11. Fit a model on the chosen columns, and keep it: it is a table.
+SELECT 'Fit a model on the chosen columns, and keep it:' AS "step 11";
 CREATE TABLE model AS
 SELECT * FROM fit(usable, label => outcome, model => 'logistic', features => (SELECT feature FROM omp(usable, label => outcome, k => 4)));
 
--- 11. Predict those who were set aside.
-SELECT 'Predict those who were set aside.' AS "step 11";
+-- 12. Predict those who were set aside.
+SELECT 'Predict those who were set aside.' AS "step 12";
 SELECT outcome, prediction, count(*) AS customers FROM predict(others, model => model) GROUP BY outcome, prediction ORDER BY outcome, prediction;
 
--- 12. Take it along: the model as an expression for any database, the columns as a query, the predictions as a file.
-SELECT 'Take it along:' AS "step 12";
+-- 13. Take it along: the model as an expression for any database, the columns as a query, the predictions as a file.
+SELECT 'Take it along:' AS "step 13";
 SELECT sql FROM model_sql(model);
 SELECT sql FROM chosen_sql(usable, label => outcome, k => 4);
 COPY (SELECT customer_id, prediction FROM predict(others, model => model)) TO '/tmp/pursuit_tour/predictions.csv' STORED AS CSV OPTIONS ('format.has_header' 'true');

@@ -42,7 +42,7 @@ def select(
     label : str or array
         The name of the column to predict, or its values.
     k : int, "auto" or "one_se"
-        How many features; 10 if not given, or as many as there are.
+        How many features. If not given, as many as the selector itself asks for, which the default does, or 10.
     selector : str
         One of ``pursuit.selectors()["selector"]``. The default tries several of them and asks rows held out who was right.
     progress : bool

@@ -15,7 +15,7 @@ selector! {
     /// more, by all rows, with the swaps that helped.
     ///
     /// It tries `omp`, `boosting`, `sequential_attention`, `random_forest`, `sequential_attention` with `direction => 'backward'`, and, of up to 3,000 rows and 64 features, `ngp`; in this order, as
-    /// far as `time_limit` allows (30 seconds if none is given). With a number as `k` it answers with so many features; with `k => 'auto'` it takes the fewest features that the judges rate within
+    /// far as `time_limit` allows (30 seconds if none is given). With a number as `k` it answers with so many features; without one, and with `k => 'auto'`, it takes the fewest features that the judges rate within
     /// one standard error of the best number. Where the limit ends the trying, the answer depends on how fast the machine is.
     ///
     /// `note` says who chose a feature. `valid_score` is the share of the loss that the features up to it save on the rows held out (of a number that is R²), the mean of the two judges, for the sizes that
@@ -63,6 +63,10 @@ struct Entry {
 impl Selector for SelectFeatures {
     fn reads(&self) -> Reads {
         Reads::Rows
+    }
+
+    fn has_size(&self) -> bool {
+        true
     }
 
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
