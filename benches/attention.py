@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PURSUIT = os.path.join(HERE, "..", "target", "release", "pursuit")
+PURSUIT = os.environ.get("PURSUIT", os.path.join(HERE, "..", "target", "release", "pursuit"))
 DATA = os.path.join(HERE, "data")
 
 

@@ -1,10 +1,14 @@
 """The league: which selector's columns predict best, on tables plain and spoiled.
 
-    benches/quality.sh DATA [--tables california,adult+random] [--selectors omp,xgboost_gain] [--seeds 2] [--rows 10000] [--answers FILE] [--renew omp,boosting]
+    benches/quality.sh DATA [--tables california,adult+random] [--selectors omp,xgboost_gain] [--seeds 3] [--rows 10000] [--answers FILE] [--renew omp,boosting]
 
 A spoiled table has as many columns more as it had (Cherepanova et al., 2023): `random` numbers, `corrupted` copies, `products` of pairs; k is the number of
 columns that it had. Of a plain table k is about a third of the columns. Judges are a network and boosting of scikit-learn, on test rows; the score is the accuracy
 or R². A selector's loss in a cell (a table and a judge) is what it falls short of the best in that cell.
+
+Each seed parts a table anew, selects anew and judges anew; the score of a cell is the mean. A table of more than 1,000 rows is asked once: its test rows are enough.
+
+A table that is not in the list is a file of the folder with a column `label`.
 
 What is in the file of answers already is not measured again, but for the selectors named by --renew. The same set of columns is judged once.
 """
@@ -59,31 +63,43 @@ SPOILED = ["california", "wine", "digits", "adult"]
 SPOILS = ["random", "corrupted", "products"]
 
 
-def cells(data, wanted, rows):
-    """Name, rows to select and learn from (at most so many), rows to judge by, k."""
-    for name, file, k, dropped, most in TABLES:
+# Of tables that are not in the list.
+OTHER_ROWS = 20_000
+# Of more rows one test set is enough.
+MANY_ROWS = 1_000
+
+
+def cells(data, wanted, rows, seeds):
+    """Name, seed, rows to select and learn from (at most so many), rows to judge by, k."""
+    known = [name for name, *_ in TABLES]
+    others = [(name, name, None, [], OTHER_ROWS) for name in sorted(wanted) if name.partition("+")[0] not in known]
+    for name, file, k, dropped, most in TABLES + others:
         for spoil in [None] + (SPOILS if name in SPOILED else []):
             full = name if spoil is None else f"{name}+{spoil}"
             if wanted and full not in wanted and name not in wanted:
                 continue
-            if file == "adult":
-                train, test = (pd.read_parquet(data / f"adult_{part}.parquet") for part in ("train", "test"))
-            else:
-                frame = pd.read_parquet(data / f"{file}.parquet").drop(columns=dropped).sample(frac=1, random_state=7)
-                frame = frame[:most].reset_index(drop=True)
-                cut = int(0.7 * len(frame))
-                train, test = frame[:cut].copy(), frame[cut:].copy()
-            if rows and len(train) > rows:
-                train = train.sample(rows, random_state=7)
-            if spoil:
-                k = train.shape[1] - 1
-                train, test = spoiled(train, test, spoil)
-            yield full, train.reset_index(drop=True), test.reset_index(drop=True), k
+            for seed in range(seeds):
+                if file == "adult":
+                    train, test = (pd.read_parquet(data / f"adult_{part}.parquet") for part in ("train", "test"))
+                else:
+                    frame = pd.read_parquet(data / f"{file}.parquet").drop(columns=dropped).sample(frac=1, random_state=7 + seed)
+                    frame = frame[:most].reset_index(drop=True)
+                    cut = int(0.7 * len(frame))
+                    train, test = frame[:cut].copy(), frame[cut:].copy()
+                if seed and len(train) + len(test) > MANY_ROWS:
+                    break
+                if rows and len(train) > rows:
+                    train = train.sample(rows, random_state=7)
+                k = k or max(2, round((train.shape[1] - 1) / 3))
+                if spoil:
+                    k = train.shape[1] - 1
+                    train, test = spoiled(train, test, spoil, seed)
+                yield full, seed, train.reset_index(drop=True), test.reset_index(drop=True), k
 
 
-def spoiled(train, test, spoil):
+def spoiled(train, test, spoil, seed):
     """Adds as many columns as there are; what they are made with is of the training rows."""
-    random = np.random.default_rng(11)
+    random = np.random.default_rng(11 + seed)
     features = [name for name in train.columns if name != "label"]
     numbers = [name for name in features if pd.api.types.is_numeric_dtype(train[name])]
     extra = [{}, {}]
@@ -131,12 +147,12 @@ class Codes:
 
 
 def ours(call):
-    def choose(train, k, is_class):
+    def choose(train, k, is_class, seed):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "t.parquet"
             train.to_parquet(path)
             name, _, options = call.partition("(")
-            sql = f"SELECT feature FROM {name}('{path}', label => label, k => {k}{', ' + options.rstrip(')') if options else ''}) WHERE rank IS NOT NULL ORDER BY rank"
+            sql = f"SELECT feature FROM {name}('{path}', label => label, k => {k}, seed => {seed}{', ' + options.rstrip(')') if options else ''}) WHERE rank IS NOT NULL ORDER BY rank"
             done = subprocess.run([SHELL, "-q", "--format", "json", "-c", sql], capture_output=True, text=True)
             if done.returncode:
                 raise RuntimeError(done.stderr.strip())
@@ -148,7 +164,7 @@ def ours(call):
 def by(score):
     """The k columns with the largest scores."""
 
-    def choose(train, k, is_class):
+    def choose(train, k, is_class, seed):
         codes = Codes(train)
         scores = np.nan_to_num(score(codes, codes.of(train), train["label"].to_numpy(), is_class, k), nan=-np.inf)
         return [codes.names[at] for at in np.argsort(-scores, kind="stable")[:k]]
@@ -193,7 +209,7 @@ def xgboost_gain(codes, x, y, is_class, k):
     return model(n_estimators=100, n_jobs=THREADS, random_state=0, importance_type="gain").fit(x, y).feature_importances_
 
 
-def mrmr(train, k, is_class):
+def mrmr(train, k, is_class, seed):
     codes = Codes(train)
     frame = pd.DataFrame(codes.of(train), columns=codes.names)
     choose = mrmr_classif if is_class else mrmr_regression
@@ -221,44 +237,41 @@ RIVALS = {
     "mrmr": mrmr,
     "sklearn_forest": by(forest),
     "xgboost_gain": by(xgboost_gain),
-    "no selection": lambda train, k, is_class: [name for name in train.columns if name != "label"],
+    "no selection": lambda train, k, is_class, seed: [name for name in train.columns if name != "label"],
 }
 # Their cost grows too fast for these tables.
 TOO_SLOW = {"ngp": 20_000}
 
 
-def judges(train, test, chosen, is_class, seeds):
-    """The scores of both judges, one for each seed."""
+def judges(train, test, chosen, is_class, seed):
+    """The scores of both judges."""
     codes = Codes(train)
     # In the table's order: a set has one verdict.
     chosen = [name for name in codes.names if name in chosen]
     if not chosen:
-        return {"mlp": [np.nan], "boosting": [np.nan]}
+        return {"mlp": float("nan"), "boosting": float("nan")}
     y = train["label"].to_numpy()
     texts = [name for name in chosen if name in codes.texts]
     numbers = [name for name in chosen if name not in codes.texts]
-    scores = {"mlp": [], "boosting": []}
-    for seed in range(seeds):
-        boosted = (HistGradientBoostingClassifier if is_class else HistGradientBoostingRegressor)(
-            categorical_features=[at for at, name in enumerate(chosen) if name in texts] or None, random_state=seed
-        ).fit(codes.of(train, chosen), y)
-        scores["boosting"].append(boosted.score(codes.of(test, chosen), test["label"]))
-        encoder = ColumnTransformer(
-            [
-                ("numbers", make_pipeline(SimpleImputer(), StandardScaler()), numbers),
-                ("texts", OneHotEncoder(max_categories=LEVELS, handle_unknown="infrequent_if_exist", sparse_output=False), texts),
-            ]
-        )
-        clean = lambda frame: frame[chosen].assign(**{name: frame[name].astype(object).fillna("?") for name in texts})
-        x, others = encoder.fit_transform(clean(train)), encoder.transform(clean(test))
-        # Numbers as labels are scaled; R² does not mind.
-        middle, spread = (0, 1) if is_class else (y.mean(), y.std())
-        network = (MLPClassifier if is_class else MLPRegressor)(
-            hidden_layer_sizes=(100,), batch_size=min(256, max(16, len(y) // 8)), max_iter=40 if len(y) > 5000 else 300, random_state=seed
-        ).fit(x, y if is_class else (y - middle) / spread)
-        goal = test["label"] if is_class else (test["label"] - middle) / spread
-        scores["mlp"].append(network.score(others, goal))
-    return scores
+    boosted = (HistGradientBoostingClassifier if is_class else HistGradientBoostingRegressor)(
+        categorical_features=[at for at, name in enumerate(chosen) if name in texts] or None, random_state=seed
+    ).fit(codes.of(train, chosen), y)
+    by_boosting = boosted.score(codes.of(test, chosen), test["label"])
+    encoder = ColumnTransformer(
+        [
+            ("numbers", make_pipeline(SimpleImputer(), StandardScaler()), numbers),
+            ("texts", OneHotEncoder(max_categories=LEVELS, handle_unknown="infrequent_if_exist", sparse_output=False), texts),
+        ]
+    )
+    clean = lambda frame: frame[chosen].assign(**{name: frame[name].astype(object).fillna("?") for name in texts})
+    x, others = encoder.fit_transform(clean(train)), encoder.transform(clean(test))
+    # Numbers as labels are scaled; R² does not mind.
+    middle, spread = (0, 1) if is_class else (y.mean(), y.std())
+    network = (MLPClassifier if is_class else MLPRegressor)(
+        hidden_layer_sizes=(100,), batch_size=min(256, max(16, len(y) // 8)), max_iter=40 if len(y) > 5000 else 300, random_state=seed
+    ).fit(x, y if is_class else (y - middle) / spread)
+    goal = test["label"] if is_class else (test["label"] - middle) / spread
+    return {"mlp": float(network.score(others, goal)), "boosting": float(by_boosting)}
 
 
 def main():
@@ -266,7 +279,7 @@ def main():
     parser.add_argument("data", type=pathlib.Path)
     parser.add_argument("--tables", default="")
     parser.add_argument("--selectors", default="")
-    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--rows", type=int, help="rows to select and learn from, at most; all rows held out judge")
     parser.add_argument("--answers", type=pathlib.Path, help="a file of JSON lines that keeps what was measured")
     parser.add_argument("--renew", default="", help="selectors that are measured again although the file has them")
@@ -276,29 +289,27 @@ def main():
     names = [name for name in selectors if not given.selectors or name in given.selectors.split(",")]
     kept = Answers(given, given.renew.split(","))
     answers = []
-    for table, train, test, k in cells(given.data, wanted, given.rows):
+    for table, seed, train, test, k in cells(given.data, wanted, given.rows, given.seeds):
         is_class = train["label"].nunique() <= 32
         for name in names:
             if len(train) > TOO_SLOW.get(name, len(train)):
                 continue
-            answer = kept.answer(table, name)
+            answer = kept.answer(table, seed, name)
             if answer is None:
                 start = time.perf_counter()
                 try:
-                    chosen = selectors[name](train, k, is_class)
+                    chosen = selectors[name](train, k, is_class, seed)
                 except RuntimeError as error:
                     print(f"{table:<22}{name:<22}{error}", flush=True)
                     continue
-                answer = {"table": table, "selector": name, "k": k, "asked": kept.asked, "seconds": time.perf_counter() - start, "chosen": chosen}
-                answer |= kept.verdict(table, chosen) or {
-                    judge: {"score": float(np.mean(of)), "noise": float(np.std(of))}
-                    for judge, of in judges(train, test, chosen, is_class, given.seeds).items()
-                }
+                answer = {"table": table, "seed": seed, "selector": name, "k": k, "rows": given.rows}
+                answer |= {"seconds": time.perf_counter() - start, "chosen": chosen}
+                answer |= kept.verdict(table, seed, chosen) or judges(train, test, chosen, is_class, seed)
                 kept.keep(answer)
             answers.append(answer)
             chosen = answer["chosen"]
             shown = ", ".join(chosen[:6]) + (" …" if len(chosen) > 6 else "")
-            print(f"{table:<22}{name:<22}{answer['mlp']['score']:8.3f}{answer['boosting']['score']:8.3f}{answer['seconds']:8.1f} s  {shown}", flush=True)
+            print(f"{table:<22}{seed:<3}{name:<22}{answer['mlp']:8.3f}{answer['boosting']:8.3f}{answer['seconds']:8.1f} s  {shown}", flush=True)
     league(answers)
 
 
@@ -306,18 +317,18 @@ class Answers:
     """What was measured before, in a file of JSON lines. Of several answers to one question the last counts."""
 
     def __init__(self, given, renewed):
-        self.path, self.asked = given.answers, [given.seeds, given.rows]
+        self.path, rows = given.answers, given.rows
         lines = self.path.read_text().splitlines() if self.path and self.path.exists() else []
-        self.known = [answer for answer in map(json.loads, lines) if answer["asked"] == self.asked]
-        self.old = {(answer["table"], answer["selector"]): answer for answer in self.known if answer["selector"] not in renewed}
+        self.known = [answer for answer in map(json.loads, lines) if answer["rows"] == rows]
+        self.old = {(answer["table"], answer["seed"], answer["selector"]): answer for answer in self.known if answer["selector"] not in renewed}
 
-    def answer(self, table, selector):
-        return self.old.get((table, selector))
+    def answer(self, table, seed, selector):
+        return self.old.get((table, seed, selector))
 
-    def verdict(self, table, chosen):
+    def verdict(self, table, seed, chosen):
         """Judges see a set, not an order."""
         for other in self.known:
-            if other["table"] == table and set(other["chosen"]) == set(chosen):
+            if (other["table"], other["seed"]) == (table, seed) and set(other["chosen"]) == set(chosen):
                 return {judge: other[judge] for judge in ("mlp", "boosting")}
 
     def keep(self, answer):
@@ -330,23 +341,29 @@ class Answers:
 def league(answers):
     scores = pd.DataFrame(
         [
-            {"cell": (answer["table"], judge), "selector": answer["selector"], "score": answer[judge]["score"], "noise": answer[judge]["noise"]}
+            {"table": answer["table"], "judge": judge, "seed": answer["seed"], "selector": answer["selector"], "score": answer[judge]}
             for answer in answers
             for judge in ("mlp", "boosting")
         ]
     )
-    table = scores.pivot(index="cell", columns="selector", values="score")
-    noise = 2 * scores.groupby("cell")["noise"].median()
+    seeds = scores.pivot(index=["table", "judge", "seed"], columns="selector", values="score")
+    # Only where every seed was answered.
+    table = seeds.groupby(level=[0, 1], sort=False).agg(lambda column: column.mean(skipna=False))
+    # Twice the standard error of a selector's lead over the others, from seed to seed; what one seed cannot tell is a guess.
+    leads = seeds.sub(seeds.mean(axis=1), axis=0).groupby(level=[0, 1], sort=False)
+    noise = (2 * leads.std().median(axis=1) / np.sqrt(leads.size())).fillna(0.002)
     ranked = table.drop(columns="no selection", errors="ignore")
     losses = ranked.sub(ranked.max(axis=1), axis=0).abs()
+    ranks = ranked.rank(axis=1, ascending=False)
     everywhere = ranked.notna().all()
+    print("\nscores, the mean of both judges")
+    print(table.groupby(level=0, sort=False).mean().T.to_string(float_format="{:.3f}".format))
     print(f"\n{'selector':<22}{'loss':>8}{'rank':>7}{'cells':>7}{'losses above noise':>20}{'below no selection':>20}")
     for name in losses.mean().sort_values().index:
         above = int((losses[name] > noise).sum())
         below = int((table[name] < table["no selection"] - noise).sum()) if "no selection" in table else 0
         mark = "" if everywhere[name] else "  (not on all tables)"
-        rank = ranked.rank(axis=1, ascending=False)[name].mean()
-        print(f"{name:<22}{losses[name].mean():8.4f}{rank:7.2f}{losses[name].notna().sum():7}{above:20}{below:20}{mark}")
+        print(f"{name:<22}{losses[name].mean():8.4f}{ranks[name].mean():7.2f}{losses[name].notna().sum():7}{above:20}{below:20}{mark}")
     ours_best, rivals_best = (ranked[[name for name in ranked if name in group]].max(axis=1) for group in (OURS, RIVALS))
     print(f"\nbest of ours less best of the rivals, mean over cells: {(ours_best - rivals_best).mean():+.4f}")
 
