@@ -248,7 +248,7 @@ def fig5(context):
         return {name: list(values) for name, values in sums.items()}
 
     measured = context.remember("fig5/judged", json.dumps([path, found]), orders)
-    context.say("", "Decibels of the paper's SSFN on other rows after one to five features, in the order in which `ngp` chose them and in two others:")
+    context.say("", "Decibels of the paper's SSFN on other rows after one to five features, in the order in which `ngp` chose them and in two others. The tables are drawn anew, and so are the network's neurons: some tenths of a decibel are chance.")
     body = []
     for name, theirs in published.FIG5C.items():
         body.append([name, "published", *(number(value, 2) for value in theirs)])

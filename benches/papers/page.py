@@ -16,9 +16,14 @@ KEPT = os.path.join(HERE, "..", "data", "papers")
 
 
 class Context:
-    def __init__(self, shell, data, is_quick, seeds, large_seeds, out):
-        self.shell, self.data, self.is_quick = shell, data, is_quick
-        self.seeds, self.large_seeds = (1, 1) if is_quick else (seeds, large_seeds or seeds)
+    def __init__(self, shell, arguments, out):
+        self.shell, self.data, self.is_quick = shell, arguments.data, arguments.quick
+        self.seeds, self.large_seeds, self.splits = arguments.seeds, arguments.large_seeds or arguments.seeds, arguments.splits
+        if self.is_quick:
+            self.seeds, self.large_seeds, self.splits = 1, 1, 2
+        # How this was asked for, as far as it is not the default.
+        given = {"--seeds": (self.seeds, 5), "--large-seeds": (self.large_seeds, self.seeds), "--splits": (self.splits, 30)}
+        self.shown = ["--quick"] if self.is_quick else [f"{option} {value}" for option, (value, default) in given.items() if value != default]
         self.pictures = os.path.join(out, "pictures", "papers")
         self.lines, self.failed, self.seconds = [], [], 0.0
         os.makedirs(self.pictures, exist_ok=True)

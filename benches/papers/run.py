@@ -34,13 +34,17 @@ parser.add_argument("--only", help="parts, separated by commas")
 parser.add_argument("--list", action="store_true", help="name the parts and end")
 parser.add_argument("--seeds", type=int, default=5, help="how many seeds where the papers have several")
 parser.add_argument("--large-seeds", type=int, help="the same for sets of more than 10,000 rows; as many unless given")
+parser.add_argument("--splits", type=int, default=30, choices=range(1, 31), metavar="1..30", help="how many splits of the rows for datum-wise curves")
 parser.add_argument("--fresh", action="store_true", help="ask again what was answered before")
 parser.add_argument("--out", help="where papers.md and pictures/papers are written; docs, or benches/data with --quick")
 arguments = parser.parse_args()
 
 names = {part.__name__: part for _, parts in PARTS.values() for part in parts}
 if arguments.list:
-    sys.exit("\n".join(names))
+    print("\n".join(names))
+    sys.exit()
+if not arguments.quick and not (arguments.data and os.path.isdir(arguments.data)):
+    sys.exit(f"papers: DATA must be a folder of Parquet files, got {arguments.data or 'none'}; --quick runs without")
 only = arguments.only.split(",") if arguments.only else list(names)
 unknown = [name for name in only if name not in names]
 if unknown:
@@ -49,11 +53,11 @@ if unknown:
 mode = "quick" if arguments.quick else "full"
 out = arguments.out or os.path.join(shell.ROOT, "benches/data" if arguments.quick else "docs")
 os.makedirs(page.KEPT, exist_ok=True)
-asked = shell.Shell(os.path.join(page.KEPT, mode + ".json"), arguments.fresh)
-sections, failed, begun = asked.sections(), [], time.time()
+asked = shell.Shell(os.path.join(page.KEPT, mode + ".jsonl"), arguments.fresh)
+failed, begun = [], time.time()
 
 for name in only:
-    context = page.Context(asked, arguments.data, arguments.quick, arguments.seeds, arguments.large_seeds, out)
+    context = page.Context(asked, arguments, out)
     print(f"{name}", file=sys.stderr, flush=True)
     try:
         names[name](context)
@@ -61,13 +65,14 @@ for name in only:
         # The other parts are worth having.
         failed.append(f"{name}: {error}")
         continue
-    context.say("", f"<sub>`{name}`: {context.seconds:.0f} s.</sub>", "")
+    command = " ".join(["benches/papers/run.sh DATA --only", name, *context.shown])
+    context.say("", f"<sub>`{command}`: {context.seconds:.0f} s</sub>", "")
     text = "\n".join(context.lines)
     print(text, flush=True)
-    sections[name] = text
     failed += context.failed
     asked.keep_section(name, text)
 
+asked.read()  # Another run may have written sections meanwhile.
 intro = f"""# The papers' tables, and ours
 
 What three papers print beside what Pursuit measures, made by `benches/papers/run.sh DATA`{' --quick' if arguments.quick else ''}, which wrote this page and its pictures. Nothing here is typed in by
@@ -76,7 +81,7 @@ Seconds are those of the run that answered, on two cores that others used, too.
 """
 document = [intro]
 for title, (authors, parts) in PARTS.items():
-    there = [sections[part.__name__] for part in parts if part.__name__ in sections]
+    there = [asked.sections[part.__name__] for part in parts if part.__name__ in asked.sections]
     if there:
         document += [f"## {title}\n\n{authors}\n", *there]
 with open(os.path.join(out, "papers.md"), "w") as file:

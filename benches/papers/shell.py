@@ -30,7 +30,9 @@ class Shell:
 
     def __init__(self, kept, is_fresh):
         self.program, self.kept = program(), kept
-        self.answers = {} if is_fresh else self.read()
+        self.answers, self.sections = {}, {}
+        if not is_fresh:
+            self.read()
         self.selectors = {row["selector"] for row in self.ask("selectors", "SELECT selector FROM selectors()", keep=False)[0]}
 
     def has(self, selector, option=None):
@@ -54,33 +56,34 @@ class Shell:
             seconds = time.perf_counter() - start
             if not keep:
                 return answers
-            self.answers[key] = {"seconds": round(seconds, 3), "answer": answers}
+            self.answers[key] = {"key": key, "seconds": round(seconds, 3), "answer": answers}
             print(f"  {name}: {seconds:.1f} s", file=sys.stderr, flush=True)
-            self.write()
+            self.write(self.answers[key])
         self.seconds = self.answers[key]["seconds"]
         return self.answers[key]["answer"]
 
     def read(self):
+        """A line for each answer and each section, of which the last counts; an interrupted run may have left half a line."""
         if not os.path.exists(self.kept):
-            return {}
+            return
         with open(self.kept) as file:
-            return json.load(file)
+            for line in file:
+                try:
+                    kept = json.loads(line)
+                except json.JSONDecodeError:
+                    continue
+                if "section" in kept:
+                    self.sections[kept["section"]] = kept["text"]
+                else:
+                    self.answers[kept["key"]] = kept
 
-    def write(self):
-        # Another run may have added answers of other parts meanwhile.
-        before = self.read()
-        self.answers = {**before, **self.answers, "sections": {**before.get("sections", {}), **self.answers.get("sections", {})}}
-        with open(self.kept + ".new", "w") as file:
-            json.dump(self.answers, file)
-        os.replace(self.kept + ".new", self.kept)
-
-    def sections(self):
-        """The parts of the page that were written before."""
-        return dict(self.answers.get("sections", {}))
+    def write(self, kept):
+        with open(self.kept, "a") as file:
+            file.write(json.dumps(kept) + "\n")
 
     def keep_section(self, name, text):
-        self.answers.setdefault("sections", {})[name] = text
-        self.write()
+        self.sections[name] = text
+        self.write({"section": name, "text": text})
 
     def run(self, statements):
         with tempfile.NamedTemporaryFile("w", suffix=".sql") as file:
