@@ -19,7 +19,7 @@ PARTS = {
     ),
     "Neural greedy pursuit for feature selection": (
         "Das, Javid, Gohain, Eldar and Chatterjee, 2022.",
-        [ngp.table_i, ngp.table_ii, ngp.fig3, ngp.fig5, ngp.departures],
+        [ngp.table_i, ngp.table_i_few, ngp.table_ii, ngp.fig3, ngp.fig5, ngp.departures],
     ),
     "Sequential approaches for learning datum-wise sparse representations": (
         "Dulac-Arnold, Denoyer, Preux and Gallinari, 2012.",
