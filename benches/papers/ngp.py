@@ -205,7 +205,8 @@ def recovery(context, name, rows, runs, options="", support=None):
 
 def fig3(context):
     context.say("### Figures 3 and 4: how many rows it takes", "",
-                f"The number of features is known; {context.runs} tables for each size, without noise, of the artificial problem a fifth as many. FNSR, the tables in which nothing is missed, and decibels on the rows that judge (figure 4). The paper's threshold is an FNSR of 0.005.")
+                f"The number of features is known; {context.runs} tables for each size, without noise, of the artificial problem a fifth as many. FNSR, the tables in which nothing is missed, and decibels on the rows that judge (figure 4). The paper's threshold is an FNSR of 0.005. "
+                "The authors' program judges candidates by its test rows, which are not counted among the rows here; that tells most of the artificial problem, where 50 rows of 500 columns are little to judge by.")
     rows, curves = [], {}
     names = ["ohm"] if context.is_quick else list(published.FIG3_THRESHOLD)
     for name in names:
@@ -302,21 +303,19 @@ DEPARTURES = {
 
 
 def departures(context):
-    runs, columns, sizes = (2, 60, [300]) if context.is_quick else (10, 500, [1000, 300])
-    context.say("### What our departures from the paper gain", "", f"The artificial problem, {runs} tables, `k => 'auto'`: FPSR and FNSR with one departure undone.")
+    runs, columns, few = (2, 60, 2) if context.is_quick else (10, 500, 3)
+    rows = 300
+    path = problem(context, "artificial", rows + TEST, runs, {"columns": columns, "noise": 0})
+    context.say("### What our departures from the paper gain", "", f"The artificial problem, {rows} rows, {few} tables, `k => 'auto'`: FPSR and FNSR with one departure undone.")
     body = []
     for name, options in DEPARTURES.items():
         if not all(context.shell.has("neural_greedy_pursuit", option) for option in options):
             context.say(f"Not in the registry, so skipped: {name}.")
             continue
         text = "".join(f", {option} => {json.dumps(value).replace(chr(34), chr(39))}" for option, value in options.items())
-        cells = []
-        for rows in sizes:
-            path = problem(context, "artificial", rows + TEST, runs, {"columns": columns, "noise": 0})
-            found = chosen(context, f"departures/{rows}/{name}", path, rows, ("ngp", "k => 'auto'" + text, "true"), range(1, runs + 1))
-            cells += [number(rate) for rate in rates(found, 5)]
-        body.append([name, *cells])
-    context.table(["", *(f"{rate}, {rows} rows" for rows in sizes for rate in ("FPSR", "FNSR"))], body)
+        found = chosen(context, f"departures/{name}", path, rows, ("ngp", "k => 'auto'" + text, "true"), range(1, few + 1))
+        body.append([name, *(number(rate) for rate in rates(found, 5))])
+    context.table(["", "FPSR", "FNSR"], body)
 
 
 WINDOWS = "image => [28, 28], window => [4, 4], standardize => false"
