@@ -1,8 +1,7 @@
 //! One line on the terminal that says how far a long selection is.
 
 use std::io::Write;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::Progress;
@@ -10,35 +9,77 @@ use crate::Progress;
 /// How long a selection runs before it says so.
 const QUIET_FOR: Duration = Duration::from_secs(2);
 
-/// Keeps one line on the terminal up to date while a long selection runs, wipes it away before the answer, and says in one line what is to be known
-/// of that.
-pub(super) fn show_progress(progress: Arc<Progress>, is_terminal: bool, is_quiet: bool) {
-    let is_shown = Arc::new(AtomicBool::new(false));
-    let shown = Arc::clone(&is_shown);
-    let watched = Arc::downgrade(&progress);
-    progress.on_idle(move || {
-        if shown.swap(false, Ordering::Relaxed) {
+/// The line, which two threads write: the one that keeps it up to date, and the one that ends a selection.
+#[derive(Default)]
+pub(super) struct ProgressLine(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    is_shown: bool,
+    /// Nobody waits for the selection any more. It ends a little later, when the terminal shows the prompt already.
+    is_over: bool,
+}
+
+impl ProgressLine {
+    /// Keeps one line on the terminal up to date while a long selection runs, wipes it away before the answer, and says in one line what is to be known
+    /// of that.
+    pub(super) fn show(progress: Arc<Progress>, is_terminal: bool, is_quiet: bool) -> Arc<Self> {
+        let line = Arc::new(Self::default());
+        let (shown, watched) = (Arc::clone(&line), Arc::downgrade(&progress));
+        progress.on_idle(move || {
+            let remarks = watched.upgrade().map(|progress| progress.take_remarks()).unwrap_or_default();
+            let mut state = shown.state();
+            state.wipe();
+            if let Some(line) = remark(&remarks).filter(|_| !is_quiet && !state.is_over) {
+                eprintln!("{line}");
+            }
+        });
+        if is_terminal && !is_quiet {
+            let shown = Arc::clone(&line);
+            std::thread::spawn(move || {
+                loop {
+                    std::thread::sleep(Duration::from_millis(200));
+                    shown.update(&progress);
+                }
+            });
+        }
+        line
+    }
+
+    fn update(&self, progress: &Progress) {
+        let Some((line, elapsed)) = progress.line().filter(|(_, elapsed)| *elapsed >= QUIET_FOR) else { return };
+        let bar = progress.share().map(|(share, took)| bar(share, took)).unwrap_or_default();
+        let mut state = self.state();
+        if !state.is_over {
+            state.is_shown = true;
+            eprint!("\r\x1b[K{line} {bar}({} s, Ctrl-C stops)", elapsed.as_secs());
+            let _ = std::io::stderr().flush();
+        }
+    }
+
+    /// A statement begins.
+    pub(super) fn begin(&self) {
+        self.state().is_over = false;
+    }
+
+    /// Nobody waits for it any more, so that nothing is said of it from now on.
+    pub(super) fn end(&self) {
+        let mut state = self.state();
+        state.wipe();
+        state.is_over = true;
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn wipe(&mut self) {
+        if std::mem::take(&mut self.is_shown) {
             eprint!("\r\x1b[K");
         }
-        let remarks = watched.upgrade().map(|progress| progress.take_remarks()).unwrap_or_default();
-        if let Some(line) = remark(&remarks).filter(|_| !is_quiet) {
-            eprintln!("{line}");
-        }
-    });
-    if !is_terminal || is_quiet {
-        return;
     }
-    std::thread::spawn(move || {
-        loop {
-            std::thread::sleep(Duration::from_millis(200));
-            if let Some((line, elapsed)) = progress.line().filter(|(_, elapsed)| *elapsed >= QUIET_FOR) {
-                is_shown.store(true, Ordering::Relaxed);
-                let bar = progress.share().map(|(share, took)| bar(share, took)).unwrap_or_default();
-                eprint!("\r\x1b[K{line} {bar}({} s, Ctrl-C stops)", elapsed.as_secs());
-                let _ = std::io::stderr().flush();
-            }
-        }
-    });
 }
 
 /// How much is done, as a bar, and when the rest may be.

@@ -107,11 +107,15 @@ impl Shell {
     /// The same, until Ctrl-C is pressed. An error is printed; `false`: it was stopped or failed.
     pub(super) async fn run_until_interrupted(&mut self, sql: &str) -> bool {
         let begin = Instant::now();
+        let progress = Arc::clone(&self.session.line);
+        progress.begin();
         let pressed = interrupts();
         let interrupted = pressed.notified();
         tokio::select! {
             biased;
             _ = interrupted => {
+                progress.end();
+                // The terminal has written ^C.
                 let line = if std::io::stderr().is_terminal() { "\r\x1b[K" } else { "" };
                 eprintln!("{line}stopped after {:.1} s", begin.elapsed().as_secs_f64());
                 false

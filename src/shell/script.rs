@@ -1,6 +1,7 @@
 //! SQL in files and on the command line.
 
 use std::io::IsTerminal;
+use std::sync::Arc;
 
 use datafusion::error::{DataFusionError, Result};
 
@@ -28,10 +29,15 @@ pub(super) async fn file(shell: &mut Shell, name: &str) -> Result<()> {
 
 /// `\i`: the same from a prompt, which Ctrl-C brings back.
 pub(super) async fn include(shell: &mut Shell, name: &str) -> Result<(), String> {
+    let progress = Arc::clone(&shell.session.line);
+    progress.begin();
     let pressed = interrupts();
     tokio::select! {
         biased;
-        _ = pressed.notified() => Err("stopped".to_string()),
+        _ = pressed.notified() => {
+            progress.end();
+            Err("stopped".to_string())
+        }
         ran = file(shell, name) => ran.map_err(|error| in_words(&error)),
     }
 }

@@ -11,7 +11,7 @@ use datafusion_cli::object_storage::instrumented::InstrumentedObjectStoreRegistr
 use pursuit_udfs::OptionType;
 use pursuit_udfs::options::Bytes;
 
-use super::progress_line::show_progress;
+use super::progress_line::ProgressLine;
 use crate::{Engine, ReadsFiles};
 
 /// What the session of every command can be told.
@@ -42,6 +42,7 @@ pub struct Session {
     pub ctx: SessionContext,
     pub engine: Engine,
     pub stores: Arc<InstrumentedObjectStoreRegistry>,
+    pub(super) line: Arc<ProgressLine>,
 }
 
 impl Session {
@@ -67,7 +68,7 @@ impl Session {
         ctx.refresh_catalogs().await?;
         let catalogs = DynamicObjectStoreCatalog::new(Arc::clone(ctx.state().catalog_list()), ctx.state_weak_ref());
         ctx.register_catalog_list(Arc::new(catalogs));
-        show_progress(engine.progress(), std::io::stderr().is_terminal(), arguments.quiet);
-        Ok(Self { ctx, engine, stores })
+        let line = ProgressLine::show(engine.progress(), std::io::stderr().is_terminal(), arguments.quiet);
+        Ok(Self { ctx, engine, stores, line })
     }
 }
