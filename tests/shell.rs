@@ -76,6 +76,8 @@ fn tables_are_for_people_and_files_for_programs() {
     assert!(lines[3].contains("| 0.58645"), "{out}");
     assert!(!lines[3].contains("0.586450"), "six digits: {out}");
     assert!(lines[7].contains("valid_score") && lines[9].contains("0.586450"), "{out}");
+    // What goes into a file is whole, as nobody sees there that it was cut.
+    assert_eq!(text(&run(&["-c", "SELECT value FROM generate_series(1, 100)"]).stdout).lines().count(), 104);
     let (out, _) = typed("\\pset maxrows 3\nSELECT value FROM generate_series(1, 100);\n");
     assert_eq!(out.lines().filter(|line| line.starts_with("| ")).count(), 4, "{out}");
     // A file is whole, and lists have a place in it.
@@ -122,7 +124,21 @@ fn wrong_names_are_set_right() {
             "columns are radius_error, worst_radius, mean_radius,",
         ),
         ("SELECT * FROM wine", "no table or file named `wine`; did you mean `sample.wine`?"),
-        ("SELECT scor FROM omp(sample.wine, label => label, k => 5)", "Did you mean 'omp.score'"),
+        (
+            "SELECT scor FROM omp(sample.wine, label => label, k => 5)",
+            "no column `scor`; did you mean `score`? columns are score, train_score,",
+        ),
+        ("SELECT bmii FROM sample.diabetes", "no column `bmii`; did you mean `bmi`? columns are age, sex, bmi,"),
+        (
+            "SELECT Age FROM (SELECT age AS \"Age\" FROM sample.diabetes)",
+            "no column `age`; write it in double quotes, \"Age\"; columns are Age",
+        ),
+        ("SELECT nosuch", "no column `nosuch`; the query reads no table"),
+        ("SELECT d.bmi FROM sample.diabetes a", "no column `d.bmi`; did you mean `a.bmi`? columns are a.age,"),
+        (
+            "SELECT d.bmi FROM sample.diabetes a CROSS JOIN sample.iris b",
+            "no column `d.bmi`; did you mean `a.bmi`? columns are a.bmi, a.bp,",
+        ),
     ];
     for (sql, expected) in cases {
         let error = error(sql);

@@ -119,6 +119,7 @@ impl Completer {
                 self.in_call(spec, arguments, place.is_quoted, word)
             }
             _ if place.is_quoted => files(word),
+            _ if text[..place.begin].trim_end().is_empty() || text[..place.begin].trim_end().ends_with(';') => keywords(word),
             _ => self.anywhere(&text, word),
         };
         let is_match = |offer: &Offer| offer.word.to_lowercase().starts_with(&word.to_lowercase());
@@ -206,8 +207,7 @@ impl Completer {
             let mut names: Vec<&String> = names.chain(state.window_functions().keys()).collect();
             names.sort();
             all.extend(names.into_iter().map(|name| Offer { word: format!("{name}("), shown: name.clone() }));
-            let is_lower = word.chars().all(|c| !c.is_uppercase());
-            all.extend(KEYWORDS.iter().map(|word| offer(if is_lower { word.to_lowercase() } else { word.to_string() })));
+            all.extend(keywords(word));
         }
         all
     }
@@ -294,6 +294,12 @@ fn files(path: &str) -> Vec<Offer> {
     found
 }
 
+/// Keywords in the letters that somebody writes them in. A statement begins with one of them.
+fn keywords(word: &str) -> Vec<Offer> {
+    let is_lower = word.chars().all(|c| !c.is_uppercase());
+    KEYWORDS.iter().map(|word| offer(if is_lower { word.to_lowercase() } else { word.to_string() })).collect()
+}
+
 /// What queries here are made of.
 const KEYWORDS: [&str; 52] = [
     "SELECT",
@@ -373,6 +379,9 @@ mod tests {
         };
         has("SELECT * FROM sequential_l", "sequential_lasso(");
         has("sel", "select");
+        // No function begins a statement.
+        assert_eq!(words("", "sele"), ["select"]);
+        assert_eq!(words("", "SELECT 1; SELE"), ["SELECT"]);
         has("SEL", "SELECT");
         has("SELECT * FROM sample.dia", "sample.diabetes");
         has("SELECT * FROM omp(sample.dia", "sample.diabetes");

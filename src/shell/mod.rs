@@ -56,13 +56,16 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value_t = PrintFormat::Automatic)]
     format: PrintFormat,
 
-    /// Most rows to print of a table, or 'inf'
-    #[arg(long, default_value = "40")]
-    maxrows: MaxRows,
+    /// Most rows to print of a table, or 'inf'; 60 on a terminal, all elsewhere
+    #[arg(long)]
+    maxrows: Option<MaxRows>,
 
     #[command(flatten)]
     session: SessionArguments,
 }
+
+/// Rows of a table that a terminal shows: as many as the list of selectors has, and some more.
+const ROWS: usize = 60;
 
 /// What the program does when its first argument is a name.
 #[derive(Debug, Subcommand)]
@@ -127,7 +130,9 @@ async fn prompt_or_scripts(arguments: Arguments, hooks: &[Hook]) -> Result<()> {
     let session = Session::new(&arguments.session, hooks).await?;
     let is_quiet = arguments.session.quiet;
     let is_terminal = std::io::stdout().is_terminal();
-    let printing = Printing::new(arguments.format, arguments.maxrows, is_quiet || !is_terminal, is_terminal);
+    // Who looks on can ask for the rest; who reads a file later cannot.
+    let most = if is_terminal { MaxRows::Limited(ROWS) } else { MaxRows::Unlimited };
+    let printing = Printing::new(arguments.format, arguments.maxrows.unwrap_or(most), is_quiet || !is_terminal, is_terminal);
     let mut shell = Shell::new(session, printing);
     if arguments.command.is_empty() && arguments.file.is_empty() {
         if !is_quiet {

@@ -1,7 +1,9 @@
 //! Errors as people read them: one line, without the name of the layer that found it.
 
+use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
+use pursuit_udfs::{did_you_mean, name_list_near, shown};
 
 pub(super) fn in_words(error: &DataFusionError) -> String {
     let text = match error {
@@ -13,6 +15,10 @@ pub(super) fn in_words(error: &DataFusionError) -> String {
                 format!("syntax error: {}", message.trim_start_matches("sql parser error: "))
             }
             other => format!("syntax error: {other}"),
+        },
+        DataFusionError::SchemaError(unknown, _) => match unknown.as_ref() {
+            SchemaError::FieldNotFound { field, valid_fields } => unknown_column(field, valid_fields),
+            _ => error.strip_backtrace(),
         },
         other => other.strip_backtrace(),
     };
@@ -27,4 +33,24 @@ pub(super) fn in_words(error: &DataFusionError) -> String {
     // A backtrace, if the build makes any, follows the message.
     let text = text.split("\n\nbacktrace: ").next().unwrap_or_default();
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// A column that no table of the query has. DataFusion lists all there are, however many, each with its table.
+fn unknown_column(field: &Column, valid: &[Column]) -> String {
+    let unknown = format!("no column `{}`", shown(&field.flat_name()));
+    if valid.is_empty() {
+        return format!("{unknown}; the query reads no table");
+    }
+    // The table needs no mention where there is one, and nobody has mentioned it.
+    let is_short = field.relation.is_none() && valid.windows(2).all(|pair| pair[0].relation == pair[1].relation);
+    let known: Vec<Column> =
+        valid.iter().map(|column| if is_short { Column::from_name(&column.name) } else { column.clone() }).collect();
+    let names: Vec<String> = known.iter().map(Column::flat_name).collect();
+    let wrong = field.flat_name();
+    // Without quotes SQL takes all letters for small ones.
+    let hint = match known.iter().find(|column| column.flat_name().eq_ignore_ascii_case(&wrong)) {
+        Some(capital) => format!("; write it in double quotes, {};", capital.quoted_flat_name()),
+        None => did_you_mean(&wrong, &names),
+    };
+    format!("{unknown}{hint} columns are {}", name_list_near(&wrong, &names))
 }
