@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use kuva::prelude::*;
 
-use super::picture::{Chart, Line, Picture, Scale, colour};
+use super::picture::{Chart, Line, Picture, Scale, are_far_apart, colour};
 
 /// For a page that is white, or one that is black.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -79,7 +79,10 @@ fn scene(picture: &Picture, theme: Theme, room: Option<usize>) -> kuva::render::
             let layout = layout.with_x_label(x).with_y_label(y);
             if lines.len() > 1 { layout.with_legend_position(LegendPosition::OutsideRightTop) } else { layout }
         }
-        Chart::Points { x, y, .. } => layout.with_x_label(x).with_y_label(y),
+        Chart::Points { x, y, points } => {
+            let layout = layout.with_x_label(x).with_y_label(y);
+            if are_far_apart(points) { layout.with_log_x() } else { layout }
+        }
         Chart::Grid { rows, columns, .. } => {
             let is_long = columns.iter().any(|name| name.len() > 4);
             // A terminal has no letters that stand on their side.
@@ -156,7 +159,7 @@ fn plots(chart: &Chart, is_text: bool) -> Vec<Plot> {
         Chart::Points { points, .. } => {
             let scatter =
                 ScatterPlot::new().with_data(points.iter().map(|(_, x, y)| (*x, *y))).with_color(colour(0)).with_size(5.0);
-            vec![scatter.with_labels(points.iter().map(|(name, ..)| name.clone())).with_repel_labels().into()]
+            vec![scatter.with_labels(labels(points)).with_repel_labels().into()]
         }
         Chart::Grid { rows, columns, values, value, scale } => {
             let number = |x: &Option<f64>| x.unwrap_or(f64::NAN);
@@ -174,14 +177,31 @@ fn plots(chart: &Chart, is_text: bool) -> Vec<Plot> {
     }
 }
 
-/// The library gives the least value the first colour and the most the last; the middle of a correlation is 0, whatever there is.
-fn colours(scale: Scale, low: f64, high: f64) -> ColorMap {
-    match scale {
-        Scale::Amount => ColorMap::Cividis,
-        Scale::Correlation => {
-            ColorMap::Custom(Arc::new(move |t| ColorMap::RedBlue.map(((low + t * (high - low) + 1.0) / 2.0).clamp(0.0, 1.0))))
+/// The name of each point. Points that are nearly in one place have one label, with the names of all of them.
+fn labels(points: &[(String, f64, f64)]) -> Vec<String> {
+    let is_log = are_far_apart(points);
+    let places: Vec<(f64, f64)> = points.iter().map(|(_, x, y)| (if is_log { x.ln() } else { *x }, *y)).collect();
+    let reach = |(low, high): (f64, f64)| (high - low).max(f64::MIN_POSITIVE);
+    let (width, height) = (reach(bounds(places.iter().map(|at| at.0))), reach(bounds(places.iter().map(|at| at.1))));
+    let is_near = |a: (f64, f64), b: (f64, f64)| (a.0 - b.0).abs() < 0.12 * width && (a.1 - b.1).abs() < 0.04 * height;
+    let mut labels = vec![String::new(); points.len()];
+    for (at, (name, ..)) in points.iter().enumerate() {
+        match (0..at).find(|other| !labels[*other].is_empty() && is_near(places[*other], places[at])) {
+            Some(other) => labels[other] = format!("{}, {name}", labels[other]),
+            None => labels[at] = name.clone(),
         }
     }
+    labels
+}
+
+/// The library gives the least value the first colour and the most the last; the middle of a correlation is 0, whatever there is. What has no value
+/// has no colour either.
+fn colours(scale: Scale, low: f64, high: f64) -> ColorMap {
+    ColorMap::Custom(Arc::new(move |share| match scale {
+        _ if share.is_nan() => "none".to_string(),
+        Scale::Amount => ColorMap::Cividis.map(share),
+        Scale::Correlation => ColorMap::RedBlue.map(((low + share * (high - low) + 1.0) / 2.0).clamp(0.0, 1.0)),
+    }))
 }
 
 fn bounds(values: impl Iterator<Item = f64>) -> (f64, f64) {
@@ -213,4 +233,25 @@ fn drawn_line(line: &Line, at: usize, lines: usize, is_text: bool) -> Vec<Plot> 
     }
     let dots = ScatterPlot::new().with_data(line.points.iter().copied()).with_color(colour(at)).with_size(3.0);
     edges.into_iter().chain([drawn.into(), dots.into()]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_in_one_place_have_one_label() {
+        let point = |name: &str, x: f64, y: f64| (name.to_string(), x, y);
+        let points = [point("a", 1e-5, 0.5), point("b", 1.2e-5, 0.5), point("c", 1e-5, 0.3), point("d", 1.0, 0.5)];
+        assert_eq!(labels(&points), ["a, b", "", "c", "d"]);
+    }
+
+    /// What has no value is not drawn as if it had the least.
+    #[test]
+    fn no_value_has_no_colour() {
+        for scale in [Scale::Amount, Scale::Correlation] {
+            assert_eq!(colours(scale, 0.0, 1.0).map(f64::NAN), "none");
+            assert!(colours(scale, 0.0, 1.0).map(0.0).starts_with(['#', 'r']));
+        }
+    }
 }

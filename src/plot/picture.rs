@@ -53,3 +53,9 @@ pub(super) const COLOURS: [&str; 7] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7
 pub(super) fn colour(at: usize) -> &'static str {
     COLOURS[at % COLOURS.len()]
 }
+
+/// Whether points are so far apart from left to right that most would stand in one place: then each step of the axis is ten times the one before.
+pub(super) fn are_far_apart(points: &[(String, f64, f64)]) -> bool {
+    let (least, most) = points.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), (_, x, _)| (least.min(*x), most.max(*x)));
+    least > 0.0 && most / least > 50.0
+}

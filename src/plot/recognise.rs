@@ -324,7 +324,7 @@ impl Table {
             |feature: &String, names: &Vec<String>| names.iter().position(|name| name == feature).map(|at| at as f64 + 1.0);
         let values = features.iter().map(|feature| chosen.iter().map(|names| cell(feature, names)).collect()).collect();
         let chart = Chart::Grid { rows: features, columns: selectors, values, value: "rank".into(), scale: Scale::Amount };
-        Ok(("which selector chose what".into(), chart))
+        Ok(("rank by selector".into(), chart))
     }
 
     /// The rank that each method gives each feature.

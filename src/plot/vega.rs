@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::picture::{COLOURS, Chart, Picture, Scale};
+use super::picture::{COLOURS, Chart, Picture, Scale, are_far_apart};
 
 pub fn spec(picture: &Picture) -> Value {
     let (values, encoding, mark) = match &picture.chart {
@@ -46,8 +46,9 @@ pub fn spec(picture: &Picture) -> Value {
         }
         Chart::Points { x, y, points } => {
             let rows = points.iter().map(|(name, x, y)| json!({"name": name, "x": x, "y": y})).collect();
+            let scale = if are_far_apart(points) { "log" } else { "linear" };
             let encoding = json!({
-                "x": {"field": "x", "type": "quantitative", "title": x},
+                "x": {"field": "x", "type": "quantitative", "title": x, "scale": {"type": scale}},
                 "y": {"field": "y", "type": "quantitative", "title": y},
                 "tooltip": [{"field": "name"}, {"field": "x"}, {"field": "y"}],
             });
@@ -89,6 +90,12 @@ pub fn spec(picture: &Picture) -> Value {
         "data": {"values": values},
     });
     match band(&picture.chart) {
+        None if matches!(picture.chart, Chart::Points { .. }) => {
+            let mut named = encoding.clone();
+            named["text"] = json!({"field": "name"});
+            let names = json!({"mark": {"type": "text", "align": "left", "dx": 6}, "encoding": named});
+            spec["layer"] = json!([{"mark": mark, "encoding": encoding}, names]);
+        }
         // What is uncertain lies under what is not.
         Some((low, high, mark_of_band)) => {
             let axis = if matches!(picture.chart, Chart::Bars { .. }) { "x" } else { "y" };
