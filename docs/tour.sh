@@ -1,49 +1,20 @@
 #!/bin/sh
 # Writes docs/tour.md: what a newcomer types in the first ten minutes, in a terminal of 160 columns, and what comes back.
-# Needs tmux. `docs/tour.sh --check` writes nothing and fails where the page would be another, times aside.
+# `docs/tour.sh --check` writes nothing and fails where the page would be another, times aside.
 set -eu
 cd "$(dirname "$0")/.."
 cargo build -q
 page=docs/tour.md
 [ "${1:-}" = "--check" ] && page=$(mktemp)
-shell=$(mktemp -d)
-session=pursuit_tour_$$
-terminal="tmux -L $session -f /dev/null"
-trap '$terminal kill-server 2>/dev/null || true; rm -rf "$shell"' EXIT
-export PURSUIT_HISTORY="$shell/history" PS1='$ '
-$terminal new-session -d -x 160 -y 60 "env PS1='$ ' NO_COLOR=1 sh"
-$terminal set-option -g history-limit 5000
-
-# Waits until the screen stands still with a prompt on its last line.
-settled() {
-    before=
-    for _ in $(seq 1 600); do
-        sleep 0.2
-        now=$($terminal capture-pane -p -S -)
-        if [ "$now" = "$before" ]; then
-            case $(printf '%s\n' "$now" | grep -v '^ *$' | tail -1) in 'pursuit>' | 'pursuit> ' | '$' | '$ ') return 0 ;; esac
-        fi
-        before=$now
-    done
-    echo "the screen never came to rest" >&2
-    exit 1
-}
+. tests/terminal/tmux.sh
 
 # Types lines, and puts what the terminal then shows onto the page.
 prompt='$'
 typed() {
-    $terminal send-keys -R
-    $terminal clear-history
-    for line in "$@"; do
-        # For tmux a semicolon at the end is the end of its own command.
-        case $line in *\;) line="${line%?}\\;" ;; esac
-        $terminal send-keys -l "$line"
-        sleep 0.1
-        $terminal send-keys Enter
-        settled
-    done
+    wipe
+    for line in "$@"; do line "$line"; done
     printf '```console\n' >> "$page"
-    $terminal capture-pane -p -S - | sed -e "1s/^/$prompt /" -e 's/[[:space:]]*$//' -e 's/; [0-9.]* s)/; … s)/' -e 's/stopped after [0-9.]* s/stopped after … s/' |
+    screen | sed -e "1s/^/$prompt /" -e 's/[[:space:]]*$//' -e 's/; [0-9.]* s)/; … s)/' -e 's/stopped after [0-9.]* s/stopped after … s/' |
         sed -e '${/^\(pursuit>\|\$\)$/d}' | awk 'NF {blank=0; print; next} {if (!blank++) print}' | sed -e '${/^$/d}' -e '${/^pursuit>$/d}' >> "$page"
     printf '```\n' >> "$page"
     prompt='pursuit>'
@@ -71,9 +42,9 @@ typed "SELECT rank, feature, valid_score, valid_error FROM omp(sample.diabetes, 
 say '**What is in a table, and what is odd about it?**'
 typed "SELECT feature, distinct, median, association, flags FROM describe_features(sample.wine, label => label) LIMIT 5;"
 say '**Pictures for others.** The ending says how it is written: `.svg`, `.html`, `.vl.json` for Vega-Lite, and `.png` in a build with `--features png`.'
-typed "SELECT * FROM correlation_matrix(sample.diabetes) LIMIT 3;" "\\plot $shell/matrix.svg" 'quit'
+typed "SELECT * FROM correlation_matrix(sample.diabetes) LIMIT 3;" "\\plot $folder/matrix.svg" 'quit'
 say 'Where to go from here: [the guide](guide.md), [which selector when](which.md).'
-sed -i -e "s#$shell/#/tmp/#" "$page"
+sed -i -e "s#$folder/#/tmp/#" "$page"
 if [ "${1:-}" = "--check" ]; then
     diff docs/tour.md "$page" && rm "$page"
 fi
