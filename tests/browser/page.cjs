@@ -161,6 +161,25 @@ const steps = {
   },
 };
 
+/** So many rows that nobody waits for the last: the page answers from those that have been read, and moves on with them. */
+async function whileReading(browser) {
+  const program = await start("SELECT *, 3 * a + 2 * b + sin(i * i) AS label FROM (SELECT i, sin(i * 1.7) AS a, sin(i * 2.9) AS b, sin(i * 0.37) AS c FROM (SELECT value AS i FROM generate_series(1, 10000000000)))", "--label", "label");
+  try {
+    const { page, problems } = await open(browser, program.address);
+    assert.equal((await names(page))[0], "a");
+    const before = await page.textContent("#status");
+    assert.match(before, /reading; the answer is of the first \d/);
+    await drag(page, "#k", 2);
+    await rows(page, 2);
+    assert.deepEqual(await names(page), ["a", "b"]);
+    await settled(page, (before) => document.querySelector("#status").textContent.split(" rows")[0] !== before, before.split(" rows")[0]);
+    assert.doesNotMatch(await page.textContent("#status"), /read in/);
+    assert.deepEqual(problems, []);
+  } finally {
+    program.stop();
+  }
+}
+
 (async () => {
   const program = await start("sample.diabetes");
   const browser = await launch();
@@ -179,6 +198,13 @@ const steps = {
         break;
       }
     }
+    if (!failed) {
+      await whileReading(browser);
+      console.log("ok: the page answers while a long table is read");
+    }
+  } catch (error) {
+    failed += 1;
+    console.error(`failed: the page answers while a long table is read\n${error.stack}`);
   } finally {
     await browser.close();
     program.stop();

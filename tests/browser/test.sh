@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Drives the page of `pursuit ui` in a real browser. Installs what it needs: headless Chromium from Debian, playwright-core from npm.
+# Drives the page of `pursuit ui` in a real browser, and draws pictures with Vega. Installs what it needs: headless Chromium from Debian, the rest from npm.
 # With `bench` it measures how long a change takes to be seen, with `pictures` it makes those of the documents.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -11,9 +11,10 @@ if ! command -v chromium > /dev/null || ! command -v npm > /dev/null; then
     fi
 fi
 tools=target/browser
-npm install --silent --no-audit --no-fund --prefix "$tools" playwright-core@1.65.1 > /dev/null
+npm install --silent --no-audit --no-fund --prefix "$tools" playwright-core@1.65.1 vega@5.33.0 vega-lite@5.23.0 ajv@8.17.1 > /dev/null
 
 PURSUIT=${PURSUIT:-target/debug/pursuit}
 [ -n "${PURSUIT_BUILT:-}" ] || cargo build --quiet
 export PURSUIT NODE_PATH="$PWD/$tools/node_modules" CHROMIUM="$(command -v chromium)"
-node "tests/browser/${1:-page}.cjs" "${@:2}"
+if [ $# = 0 ]; then set -- page; node tests/browser/specs.cjs; fi
+node "tests/browser/$1.cjs" "${@:2}"
