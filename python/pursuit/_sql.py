@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import keyword
 import math
 import numbers
@@ -53,6 +55,8 @@ def literal(value: Any) -> str:
 
     >>> literal([1, 0.5, None, True, "it's"])
     "[1, 0.5, NULL, true, 'it''s']"
+    >>> literal(datetime.date(2020, 1, 2)), literal(b"ab")
+    ("DATE '2020-01-02'", "X'6162'")
     """
     if isinstance(value, Name):
         return identifier(value)
@@ -65,11 +69,17 @@ def literal(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, numbers.Integral):
         return str(int(value))
-    if isinstance(value, numbers.Real):
+    if isinstance(value, (numbers.Real, decimal.Decimal)):
         number = float(value)
         if not math.isfinite(number):
             raise ValueError(f"a number must be finite, got {number}")
         return repr(number)
+    # A moment is a day too, so it is asked for first.
+    for kind, word in ((datetime.datetime, "TIMESTAMP"), (datetime.date, "DATE"), (datetime.time, "TIME")):
+        if isinstance(value, kind):
+            return f"{word} '{value.isoformat()}'"
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return f"X'{bytes(value).hex()}'"
     if isinstance(value, Mapping):
         items = ", ".join(f"{literal(key)}: {literal(item)}" for key, item in value.items())
         return f"MAP {{{items}}}"

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -83,6 +84,25 @@ BINARY = _Type("Binary|LargeBinary|BinaryView|FixedSizeBinary")
 NUMBER = _Type("U?Int|Float|Decimal|Boolean")
 DATETIME = _Type("Date|Time|Duration|Interval")
 ROWID = _Type("(?!)")
+
+
+# Values of the types that SQL has and texts and numbers are not. Python's own are taken as they are.
+Date = datetime.date
+Time = datetime.time
+Timestamp = datetime.datetime
+Binary = bytes
+
+
+def DateFromTicks(ticks: float) -> datetime.date:
+    return datetime.date.fromtimestamp(ticks)
+
+
+def TimeFromTicks(ticks: float) -> datetime.time:
+    return TimestampFromTicks(ticks).time()
+
+
+def TimestampFromTicks(ticks: float) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(ticks)
 
 
 def connect(**tables: Any) -> Connection:

@@ -1,5 +1,6 @@
 //! A session: tables by name, and queries that can be watched and stopped.
 
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
@@ -12,8 +13,7 @@ use pursuit::{Engine, Progress, ReadsFiles};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use tokio::runtime::{Builder, Runtime};
-use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::task::AbortHandle;
 
 use crate::errors::{caught, exception, of_panic};
 use crate::table::Table;
@@ -44,14 +44,21 @@ impl Session {
     #[pyo3(signature = (sql, watch=None))]
     fn query(&self, py: Python<'_>, sql: String, watch: Option<Bound<'_, PyAny>>) -> PyResult<Table> {
         let runtime = runtime()?;
-        let mut task = Stopped(runtime.spawn(run(self.context.clone(), sql)));
+        let task = runtime.spawn(run(self.context.clone(), sql));
+        let _stopped = Stopped(task.abort_handle());
+        let (done, mut answer) = mpsc::sync_channel(1);
+        runtime.spawn(async move { done.send(task.await) });
         loop {
-            let ended = py.detach(|| runtime.block_on(async { timeout(TICK, &mut task.0).await }));
+            // Not by the runtime's clock: that stands still while all of its threads compute.
+            let ended;
+            (ended, answer) = py.detach(move || (answer.recv_timeout(TICK), answer));
             match ended {
                 Ok(Ok(answer)) => return answer.map_err(|error| exception(&error)),
                 Ok(Err(failed)) if failed.is_panic() => return Err(of_panic(&*failed.into_panic())),
-                Ok(Err(_)) => return Err(PyRuntimeError::new_err("the query was cancelled")),
-                Err(_) => py.check_signals()?,
+                Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+                Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => {
+                    return Err(PyRuntimeError::new_err("the query was cancelled"));
+                }
             }
             if let (Some(watch), Some((line, elapsed))) = (&watch, self.progress.line()) {
                 watch.call1((line, elapsed.as_secs_f64(), self.progress.steps()))?;
@@ -92,7 +99,7 @@ impl Session {
 }
 
 /// A query that stops when nobody waits for it any more.
-struct Stopped(JoinHandle<Result<Table>>);
+struct Stopped(AbortHandle);
 
 impl Drop for Stopped {
     fn drop(&mut self) {

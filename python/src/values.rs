@@ -8,7 +8,7 @@ use arrow::datatypes::{
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList};
 
 /// Adds the values of a column to a list.
 pub fn python_values(py: Python<'_>, column: &dyn Array, values: &Bound<'_, PyList>) -> PyResult<()> {
@@ -62,13 +62,39 @@ fn value<'py>(py: Python<'py>, column: &dyn Array, row: usize) -> PyResult<Bound
             let keys = column.as_any_dictionary();
             value(py, keys.values(), keys.normalized_keys()[row])
         }
-        // Dates, decimals and what else there is: as SQL prints them.
-        _ => {
-            let format = FormatOptions::default();
-            let format = ArrayFormatter::try_new(column, &format).map_err(|error| PyValueError::new_err(error.to_string()))?;
-            Ok(format.value(row).to_string().into_pyobject(py)?.into_any())
+        DataType::FixedSizeList(..) => listed(py, &column.as_fixed_size_list().value(row)),
+        DataType::Binary => Ok(PyBytes::new(py, column.as_binary::<i32>().value(row)).into_any()),
+        DataType::LargeBinary => Ok(PyBytes::new(py, column.as_binary::<i64>().value(row)).into_any()),
+        DataType::BinaryView => Ok(PyBytes::new(py, column.as_binary_view().value(row)).into_any()),
+        DataType::FixedSizeBinary(_) => Ok(PyBytes::new(py, column.as_fixed_size_binary().value(row)).into_any()),
+        kind => {
+            let text = printed(column, row)?.into_pyobject(py)?.into_any();
+            // A year that Python's calendar does not have stays a text.
+            Ok(of_text(py, kind, &text)?.unwrap_or(text))
         }
     }
+}
+
+/// A value as SQL prints it.
+fn printed(column: &dyn Array, row: usize) -> PyResult<String> {
+    let format = FormatOptions::default();
+    let format = ArrayFormatter::try_new(column, &format).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok(format.value(row).to_string())
+}
+
+/// Days, times and decimals, which Python reads as SQL prints them; `None` for what else there is.
+fn of_text<'py>(py: Python<'py>, kind: &DataType, text: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let class = match kind {
+        DataType::Date32 => "date",
+        // At midnight, as it is printed.
+        DataType::Date64 | DataType::Timestamp(..) => "datetime",
+        DataType::Time32(_) | DataType::Time64(_) => "time",
+        DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) | DataType::Decimal256(..) => {
+            return py.import("decimal")?.getattr("Decimal")?.call1((text,)).map(Some);
+        }
+        _ => return Ok(None),
+    };
+    Ok(py.import("datetime")?.getattr(class)?.call_method1("fromisoformat", (text,)).ok())
 }
 
 fn listed<'py>(py: Python<'py>, items: &dyn Array) -> PyResult<Bound<'py, PyAny>> {

@@ -21,7 +21,23 @@ import pursuit
 LONG = {"label": "label", "k": 60, "selector": "sequential_attention", "epochs": 100_000}
 
 
-def test_ctrl_c_stops_a_selection() -> None:
+NUMBERS = "SELECT * FROM sample_problem('interaction', 60000, 1, '{\"columns\": 60}')"
+
+# Reading, networks, trees, wrappers, folds and repetitions.
+WORK = {
+    "reading": "SELECT count(*) FROM generate_series(1, 100000000000)",
+    "moments": "SELECT * FROM omp((SELECT sin(value) AS a, value % 3 AS label FROM generate_series(1, 100000000000)), label => label, k => 1)",
+    "attention": "SELECT * FROM sequential_attention(sample.digits, label => label, k => 60, epochs => 100000)",
+    "pursuit": f"SELECT * FROM ngp(({NUMBERS}), label => label, k => 20)",
+    "forest": f"SELECT * FROM random_forest(({NUMBERS}), label => label, trees => 20000)",
+    "boosting": f"SELECT * FROM boosting(({NUMBERS}), label => label, rounds => 20000)",
+    "stability": f"SELECT * FROM stability_selection(({NUMBERS}), label => label, selector => 'random_forest', k => 4)",
+    "neighbours": f"SELECT * FROM relief(({NUMBERS}), label => label, k => 4)",
+}
+
+
+@pytest.mark.parametrize("work", WORK)
+def test_ctrl_c_stops(work: str) -> None:
     sent = []
 
     def press() -> None:
@@ -29,15 +45,23 @@ def test_ctrl_c_stops_a_selection() -> None:
         sent.append(time.perf_counter())
         os.kill(os.getpid(), signal.SIGINT)
 
-    threading.Thread(target=press).start()
-    with pytest.raises(KeyboardInterrupt):
-        pursuit.select("sample.digits", **LONG)
-    assert time.perf_counter() - sent[0] < 0.1
-    # Nobody goes on with it behind our back.
-    time.sleep(0.1)
-    before = time.process_time()
-    time.sleep(0.5)
-    assert time.process_time() - before < 0.25
+    # Once more where others kept the machine busy just then.
+    waited = []
+    while not waited or (waited[-1] >= 0.1 and len(waited) < 3):
+        threading.Thread(target=press).start()
+        with pytest.raises(KeyboardInterrupt):
+            pursuit.sql(WORK[work])
+        waited.append(time.perf_counter() - sent[-1])
+    print(f"{work}: stopped after {1000 * waited[-1]:.0f} ms")
+    assert waited[-1] < 0.1
+    # Nobody goes on with it behind our back, but for the batch that is being computed.
+    for _ in range(20):
+        before = time.process_time()
+        time.sleep(0.2)
+        if time.process_time() - before < 0.1:
+            break
+    else:
+        pytest.fail("somebody goes on with it")
 
 
 def test_other_threads_of_python_go_on() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
 from pathlib import Path
 
 import duckdb
@@ -136,7 +138,20 @@ def test_answers_go_everywhere() -> None:
     everything = pursuit.sql(
         "SELECT 1 AS i, 1.5 AS f, true AS b, 'x' AS s, [1, 2] AS l, MAP {'a': 1} AS m, {'p': 1} AS t, NULL AS n, arrow_cast('x', 'Dictionary(Int32, Utf8)') AS d, DATE '2020-01-02' AS day"
     )
-    assert next(iter(everything)) == (1, 1.5, True, "x", [1, 2], {"a": 1}, {"p": 1}, None, "x", "2020-01-02")
+    assert next(iter(everything)) == (1, 1.5, True, "x", [1, 2], {"a": 1}, {"p": 1}, None, "x", datetime.date(2020, 1, 2))
+
+
+def test_days_times_and_decimals_are_pythons() -> None:
+    query = (
+        "SELECT TIMESTAMP '2020-01-02 03:04:05.123456' AS at, TIME '03:04:05' AS time, CAST('1.50' AS DECIMAL(5, 2)) AS price, X'6162' AS bytes, "
+        "arrow_cast('2020-01-02T03:04:05', 'Timestamp(ns, \"+02:00\")') AS zone, INTERVAL '1 day' AS span, arrow_cast(4000000, 'Date32') AS far"
+    )
+    at, time, price, data, zone, span, far = next(iter(pursuit.sql(query)))
+    assert at == datetime.datetime(2020, 1, 2, 3, 4, 5, 123456) and time == datetime.time(3, 4, 5)
+    assert price == decimal.Decimal("1.50") and str(price) == "1.50" and data == b"ab"
+    assert zone.utcoffset() == datetime.timedelta(hours=2)
+    # What Python has no value for is text.
+    assert isinstance(span, str) and far.startswith("+12921")
 
 
 def test_an_answer_shows_itself() -> None:
