@@ -3,6 +3,8 @@
 //! In a binary of its own, because it is the processor time of the process that tells: on a crowded machine a clock tells nothing.
 //! `PURSUIT_MOMENTS=5,50,1000 cargo test -p pursuit-udfs --test cancel` cancels after so many milliseconds, `PURSUIT_SELECTOR=gam` one function only.
 
+#![allow(clippy::disallowed_methods, reason = "time is what is tested")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -69,7 +71,6 @@ fn after_cancel(work: &Work, problem: &Problem, moment: Duration) -> Option<Dura
 }
 
 #[test]
-#[allow(clippy::disallowed_methods, reason = "time is what is tested")]
 fn nothing_is_at_work_a_tenth_of_a_second_after_a_cancel() {
     let moments = std::env::var("PURSUIT_MOMENTS").unwrap_or("60".to_string());
     let moments: Vec<Duration> = moments.split(',').map(|moment| Duration::from_millis(moment.trim().parse().unwrap())).collect();
