@@ -9,8 +9,6 @@ import sys
 import time
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PURSUIT = os.environ.get("PURSUIT", os.path.join(HERE, "..", "target", "release", "pursuit"))

@@ -53,7 +53,8 @@ def table(rows, seed):
 
 
 def criteo(context):
-    rows, tested, learnt = (20_000, 20_000, 20_000) if context.is_quick else (500_000, 100_000, 100_000)
+    rows = context.rows
+    tested = learnt = max(rows // 5, 20_000)
     sizes = [5, 35] if context.is_quick else published.CRITEO_SIZES
     context.say("### Figures 8 and 9: one pass over a table of Criteo's shape", "",
                 f"13 integers and 26 hashed texts of up to 20,000 values, made up; {rows:,} rows to choose by, where the paper has three billion of a set that is not here. So it is the shape that can be compared: how AUC grows with k, and who is ahead while k is small. "

@@ -10,7 +10,7 @@ matplotlib.rcParams["svg.hashsalt"] = "papers"
 import matplotlib.pyplot as plt
 import pyarrow.parquet as pq
 
-from shell import HERE, ROOT
+from shell import HERE
 
 KEPT = os.path.join(HERE, "..", "data", "papers")
 
@@ -19,11 +19,12 @@ class Context:
     def __init__(self, shell, arguments, out):
         self.shell, self.data, self.is_quick = shell, arguments.data, arguments.quick
         self.seeds, self.large_seeds, self.splits, self.runs = arguments.seeds, arguments.large_seeds or arguments.seeds, arguments.splits, arguments.runs
+        self.rows = 20_000 if self.is_quick else arguments.rows
         if self.is_quick:
             self.seeds, self.large_seeds, self.splits, self.runs = 1, 1, 2, 5
         self.sets = arguments.sets.split(",") if arguments.sets else None
         # How this was asked for, as far as it is not the default.
-        given = {"--seeds": (self.seeds, 5), "--large-seeds": (self.large_seeds, self.seeds), "--splits": (self.splits, 30), "--runs": (self.runs, 100)}
+        given = {"--seeds": (self.seeds, 5), "--large-seeds": (self.large_seeds, self.seeds), "--splits": (self.splits, 30), "--runs": (self.runs, 100), "--rows": (self.rows, 500_000)}
         self.shown = ["--quick"] if self.is_quick else [f"{option} {value}" for option, (value, default) in given.items() if value != default]
         self.shown += [f"--sets {arguments.sets}"] if self.sets else []
         self.pictures = os.path.join(out, "pictures", "papers")

@@ -35,6 +35,7 @@ parser.add_argument("--list", action="store_true", help="name the parts and end"
 parser.add_argument("--seeds", type=int, default=5, help="how many seeds where the papers have several")
 parser.add_argument("--large-seeds", type=int, help="the same for sets of more than 10,000 rows; as many unless given")
 parser.add_argument("--runs", type=int, default=100, help="how many tables of each size for figure 3 of neural greedy pursuit")
+parser.add_argument("--rows", type=int, default=500_000, help="how many rows of the table of Criteo's shape")
 parser.add_argument("--sets", help="only these sets of the sequential attention paper, separated by commas: mice, mnist, isolet, coil")
 parser.add_argument("--splits", type=int, default=30, choices=range(1, 31), metavar="1..30", help="how many splits of the rows for datum-wise curves")
 parser.add_argument("--fresh", action="store_true", help="ask again what was answered before")
