@@ -1,4 +1,4 @@
-//! Agreement of filters and penalties with others: tests/reference/filters.json and penalties.json, made once by filters.py and penalties.py, which also say with which versions.
+//! Agreement of filters and penalties with others: tests/reference/filters.json, penalties.json and classes.json, made once by filters.py, penalties.py and classes.py, which also say with which versions.
 
 use std::collections::BTreeMap;
 
@@ -139,14 +139,12 @@ async fn relief_is_that_of_the_papers() {
     }
 }
 
-/// Penalised models: which features are in, and the length of their coefficients, where features and label are standardised.
-#[tokio::test(flavor = "multi_thread")]
-async fn penalised_models_are_those_of_sklearn() {
-    let ctx = session();
-    for case in fixture("penalties").remove(0)["models"].as_array().unwrap() {
+/// Penalised models: which features are in, and the length of their coefficients, where features (and labels of numbers) are standardised.
+async fn assert_models(ctx: &SessionContext, file: &str, tolerance: f64) {
+    for case in fixture(file).remove(0)["models"].as_array().unwrap() {
         let (call, dataset, options) = (&case["call"], &case["dataset"], case["options"].as_str().unwrap());
         let (call, dataset) = (call.as_str().unwrap(), dataset.as_str().unwrap());
-        let found = scores(&ctx, &format!("{call}(sample.{dataset}, label => label, {options})")).await;
+        let found = scores(ctx, &format!("{call}(sample.{dataset}, label => label, {options})")).await;
         let expected = case["lengths"].as_object().unwrap();
         let what = format!("{call} of {dataset}, {options}");
         assert_eq!(
@@ -156,8 +154,42 @@ async fn penalised_models_are_those_of_sklearn() {
         );
         for (name, expected) in expected {
             let (found, expected) = (found[name].0, expected.as_f64().unwrap());
-            assert!((found - expected).abs() < 1e-6, "{what}, {name}: {found} instead of {expected}");
+            assert!((found - expected).abs() < tolerance, "{what}, {name}: {found} instead of {expected}");
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn penalised_models_are_those_of_sklearn() {
+    assert_models(&session(), "penalties", 1e-6).await;
+}
+
+/// scikit-learn's solvers and cvxpy's stop earlier than ours.
+#[tokio::test(flavor = "multi_thread")]
+async fn penalised_models_of_classes_are_those_of_sklearn_and_of_a_convex_solver() {
+    assert_models(&session(), "classes", 1e-5).await;
+}
+
+/// All rows in one block, so that nothing is left to chance.
+#[tokio::test(flavor = "multi_thread")]
+async fn hsic_lasso_chooses_what_py_hsic_lasso_does() {
+    let ctx = session();
+    for case in fixture("classes").remove(0)["hsic"].as_array().unwrap() {
+        let (dataset, k) = (case["dataset"].as_str().unwrap(), case["k"].as_u64().unwrap());
+        let found = chosen(&ctx, &format!("hsic_lasso(sample.{dataset}, label => label, k => {k}, block_rows => 0)")).await;
+        assert_eq!(found, names(&case["order"]), "{dataset}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pfa_chooses_what_sklearns_components_and_groups_say() {
+    let ctx = session();
+    for case in fixture("classes").remove(0)["pfa"].as_array().unwrap() {
+        let (dataset, k, variance) = (case["dataset"].as_str().unwrap(), &case["k"], &case["variance"]);
+        let call = format!("pfa(sample.{dataset}, label => label, k => {k}, variance => {variance})");
+        let mut found = chosen(&ctx, &call).await;
+        found.sort();
+        assert_eq!(found, names(&case["chosen"]), "{call}");
     }
 }
 

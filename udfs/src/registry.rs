@@ -1,11 +1,12 @@
 use crate::Declared;
 use crate::Spec;
 use crate::baselines::{
-    adaptive_lasso::AdaptiveLasso, batch_attention::BatchAttention, best_subset::BestSubset, boosting::Boosting, boruta::Boruta,
-    cart::Cart, chi2::Chi2, cmim::Cmim, correlation::Correlation, deep_lasso::DeepLasso, deeplift::Deeplift,
+    adaptive_lasso::AdaptiveLasso, bart::Bart, batch_attention::BatchAttention, best_subset::BestSubset, boosting::Boosting,
+    boruta::Boruta, cart::Cart, chi2::Chi2, cmim::Cmim, correlation::Correlation, deep_lasso::DeepLasso, deeplift::Deeplift,
     drop_one_out::DropOneOut, elastic_net::ElasticNet, extra_trees::ExtraTrees, f_test::FTest, fisher_score::FisherScore,
-    forward_selection::ForwardSelection, gam::Gam, group_lasso::GroupLasso, jmi::Jmi, lasso::Lasso, mrmr::Mrmr,
-    mutual_information::MutualInformation, permutation::Permutation, random_forest::RandomForest, relief::Relief, rfe::Rfe,
+    forward_selection::ForwardSelection, gam::Gam, group_lasso::GroupLasso, hsic_lasso::HsicLasso, jmi::Jmi, l1_svm::L1Svm,
+    lasso::Lasso, lassonet::LassoNet, logistic_lasso::LogisticLasso, mrmr::Mrmr, mutual_information::MutualInformation,
+    permutation::Permutation, pfa::Pfa, random_forest::RandomForest, relief::Relief, rfe::Rfe,
 };
 use crate::reports::chosen::{Chosen, ChosenSql};
 use crate::reports::datum_wise_classify::{DatumWiseClassify, DatumWiseSteps};
@@ -31,6 +32,8 @@ pub fn selectors() -> Vec<Spec> {
         Lasso::spec(),
         ElasticNet::spec(),
         AdaptiveLasso::spec(),
+        LogisticLasso::spec(),
+        L1Svm::spec(),
         BestSubset::spec(),
         Correlation::spec(),
         FTest::spec(),
@@ -41,12 +44,16 @@ pub fn selectors() -> Vec<Spec> {
         Cmim::spec(),
         Jmi::spec(),
         Relief::spec(),
+        HsicLasso::spec(),
+        Pfa::spec(),
         GroupLasso::spec(),
         DeepLasso::spec(),
+        LassoNet::spec(),
         BatchAttention::spec(),
         RandomForest::spec(),
         ExtraTrees::spec(),
         Boosting::spec(),
+        Bart::spec(),
         Rfe::spec(),
         ForwardSelection::spec(),
         DropOneOut::spec(),

@@ -94,3 +94,33 @@ fn whole_weights_are_repetitions() {
         assert!((a.score - b.score).abs() < 1e-4 * b.score, "{} {}", a.score, b.score);
     }
 }
+
+/// The other selectors that know how: they find what there is, the same on any number of threads, and say what one pass cannot do.
+#[test]
+fn other_selectors_read_once_too() {
+    let (table, label) = planted(30_000, 12, &[2, 5, 7], 0.5, 9);
+    for name in ["group_lasso", "sequential_lasso", "batch_attention"] {
+        let spec = selectors().into_iter().find(|spec| spec.name == name).unwrap();
+        let mut settings = Settings::from_iter([("passes".to_string(), Value::from("one"))]);
+        if name == "sequential_lasso" {
+            settings.insert("model".to_string(), Value::from("mlp"));
+        }
+        let selector = spec.selector(&settings).unwrap();
+        let select = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| table.clone().k(3).pass(&*selector, &label, 4096, &Run::new(1)).unwrap().1)
+        };
+        let ranking = select(1);
+        assert_eq!(ranking, select(4), "{name}");
+        let mut units = ranking.units();
+        units.sort_unstable();
+        assert_eq!(units, [2, 5, 7], "{name}");
+        let mut forced = table.clone().k(3);
+        forced.common.must_include = vec!["x9".into()];
+        let (_, ranking) = forced.pass(&*selector, &label, 4096, &Run::new(1)).unwrap();
+        assert!(ranking.units()[0] == 9 && ranking.units().len() == 3, "{name}: {:?}", ranking.units());
+        settings.insert("epochs".to_string(), Value::from(3));
+        let refused = table.clone().k(3).pass(&*spec.selector(&settings).unwrap(), &label, 4096, &Run::new(1));
+        assert!(refused.unwrap_err().to_string().contains("`epochs`"), "{name}");
+    }
+}

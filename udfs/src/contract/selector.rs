@@ -24,6 +24,11 @@ pub trait Selector: Send + Sync {
         false
     }
 
+    /// Whether its choice depends on the label. Who does not look at it takes one all the same, to say what the choice explains.
+    fn sees_label(&self) -> bool {
+        true
+    }
+
     /// Whether it sees to `costs` and `budget` itself. Otherwise its ranking is bought from.
     fn spends(&self) -> bool {
         false

@@ -171,7 +171,7 @@ fn offsets(rows: &Rows) -> Vec<f64> {
 }
 
 /// What makes every column's variance 1; without scaling one factor for all, which brings the numbers near 1, where the random weights are.
-fn factors(deviations: &[f64], standardize: bool) -> Vec<f64> {
+pub(crate) fn factors(deviations: &[f64], standardize: bool) -> Vec<f64> {
     let mean = deviations.iter().map(|deviation| deviation * deviation).sum::<f64>() / deviations.len().max(1) as f64;
     let scale = |deviation: f64| if standardize { deviation } else { mean.sqrt() };
     let factor = |deviation: &f64| if scale(*deviation) > 0.0 { 1.0 / scale(*deviation) } else { 0.0 };

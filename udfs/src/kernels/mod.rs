@@ -4,6 +4,7 @@ pub(crate) mod aligned;
 pub(crate) mod blocked_cholesky;
 pub(crate) mod cholesky;
 pub(crate) mod double;
+pub(crate) mod eigen;
 pub(crate) mod gemm;
 #[cfg(target_arch = "x86_64")]
 mod gemm_avx512;

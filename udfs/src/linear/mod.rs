@@ -1,6 +1,7 @@
 //! Least squares and what grows out of it: products of columns, pursuits, paths, logistic regression.
 
 pub(crate) mod chance;
+pub(crate) mod classifier;
 pub(crate) mod descent;
 pub(crate) mod elimination;
 pub(crate) mod lars;

@@ -26,25 +26,12 @@ impl Penalties<'_> {
         run.check()?;
         let problem = self.problem;
         problem.must_include.iter().for_each(|unit| self.weights[*unit] = 0.0);
-        let mut descent = Descent::new(self.products, self.weights.clone(), self.mix, run)?;
-        if let Some(penalty) = self.penalty {
-            return at_penalty(problem, &mut descent, penalty, run, |point, ranking| self.fill(point, ranking));
-        }
-        let forced = problem.must_include.len();
-        let is_penalized: Vec<bool> = self.weights.iter().map(|weight| *weight > 0.0).collect();
-        let k = match problem.k {
-            Some(k) => k,
-            None => {
-                let most = SIZES_MAX.min(self.products.rows as usize / 2).max(1);
-                let (order, point) = path(&mut descent, &is_penalized, most, run)?;
-                explain(problem, self.products, run, &in_order(problem, order, &point), None)?.choices.len()
-            }
-        };
-        let mut descent = Descent::new(self.products, self.weights.clone(), self.mix, run)?;
-        let (order, point) = path(&mut descent, &is_penalized, k.saturating_sub(forced), run)?;
-        let mut ranking = explain(problem, self.products, run, &in_order(problem, order, &point), Some(k))?;
-        self.fill(&point, &mut ranking);
-        Ok(ranking)
+        let asked = Asked { problem, penalty: self.penalty, rows: self.products.rows, run };
+        asked.ranking(
+            || Descent::new(self.products, self.weights.clone(), self.mix, run),
+            |order, k| explain(problem, self.products, run, order, k),
+            |point, ranking| self.fill(point, ranking),
+        )
     }
 
     /// The penalised coefficients, of single numbers in the input's units.
@@ -55,6 +42,47 @@ impl Penalties<'_> {
                 choice.coefficient = Some(self.products.in_input_units(column, point.coefficients[column]));
             }
         }
+    }
+}
+
+/// What is asked of a model under a penalty: so many units, or those at a penalty.
+pub(crate) struct Asked<'a> {
+    pub problem: &'a Problem,
+    /// The penalty, if it is given.
+    pub penalty: Option<f64>,
+    /// How many rows there are to learn from.
+    pub rows: f64,
+    pub run: &'a Run,
+}
+
+impl Asked<'_> {
+    /// The units of a model that `begin` makes, in the order in which they come in as the penalty is lowered, or by their lengths at the one that is given. `explained` says what an order of units explains,
+    /// or, without a number of them, how many there should be.
+    pub fn ranking<M: Penalized>(
+        &self,
+        begin: impl Fn() -> Result<M>,
+        explained: impl Fn(&[(usize, f64)], Option<usize>) -> Result<Ranking>,
+        fill: impl FnOnce(&Point, &mut Ranking),
+    ) -> Result<Ranking> {
+        let Self { problem, run, .. } = self;
+        let mut model = begin()?;
+        if let Some(penalty) = self.penalty {
+            return at_penalty(problem, &mut model, penalty, run, fill);
+        }
+        let is_penalized: Vec<bool> = (0..problem.units.len()).map(|unit| !problem.must_include.contains(&unit)).collect();
+        let k = match problem.k {
+            Some(k) => k,
+            None => {
+                let most = SIZES_MAX.min(self.rows as usize / 2).max(1);
+                let (order, point) = path(&mut model, &is_penalized, most, run)?;
+                model = begin()?;
+                explained(&in_order(problem, order, &point), None)?.choices.len()
+            }
+        };
+        let (order, point) = path(&mut model, &is_penalized, k.saturating_sub(problem.must_include.len()), run)?;
+        let mut ranking = explained(&in_order(problem, order, &point), Some(k))?;
+        fill(&point, &mut ranking);
+        Ok(ranking)
     }
 }
 

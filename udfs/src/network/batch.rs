@@ -350,8 +350,8 @@ fn backward<const FMA: bool>(mlp: &Mlp, part: &mut Part<'_>) {
         let errors = &mut *before[at - 1];
         let left = Picked { values: after[0], stride: layer.width, rows };
         product::<FMA>(errors, behind.width, Onto::Zero, left, &layer.transposed, layer.outputs);
-        for (error, value) in errors.iter_mut().zip(part.values[at - 1].iter()) {
-            *error *= if *value > 0.0 { 1.0 } else { mlp.leak };
+        for (errors, values) in bent(errors, behind, mlp).zip(part.values[at - 1].chunks(chunk_of(behind, mlp))) {
+            errors.iter_mut().zip(values).for_each(|(error, value)| *error *= if *value > 0.0 { 1.0 } else { mlp.leak });
         }
     }
     for (layer, (sums, errors)) in mlp.layers.iter().zip(part.sums.iter_mut().zip(&part.errors)) {
@@ -360,6 +360,22 @@ fn backward<const FMA: bool>(mlp: &Mlp, part: &mut Part<'_>) {
             sums.iter_mut().zip(errors).for_each(|(sum, error)| *sum += error);
         }
     }
+}
+
+/// Values of a layer that lie together before some come that no activation is for: all of them, or a row's.
+#[inline(always)]
+fn chunk_of(layer: &Layer, mlp: &Mlp) -> usize {
+    if mlp.straight == 0 { CHUNK * layer.width } else { layer.width }
+}
+
+/// What an activation is for, of a layer's values.
+#[inline(always)]
+fn bent<'a>(values: &'a mut [f32], layer: &Layer, mlp: &Mlp) -> impl Iterator<Item = &'a mut [f32]> {
+    let bent = if mlp.straight == 0 { CHUNK * layer.width } else { layer.outputs - mlp.straight };
+    values.chunks_mut(chunk_of(layer, mlp)).map(move |values| {
+        let count = bent.min(values.len());
+        &mut values[..count]
+    })
 }
 
 /// The same when every row has the same derivative of the loss by the outputs, which have an activation.
@@ -399,7 +415,9 @@ fn forward_behind<const FMA: bool>(mlp: &Mlp, part: &mut Part<'_>) {
             }
         }
         if at + 1 < mlp.layers.len() || mlp.is_last_active {
-            values.iter_mut().for_each(|value| *value *= if *value > 0.0 { 1.0 } else { mlp.leak });
+            for values in bent(values, layer, mlp) {
+                values.iter_mut().for_each(|value| *value *= if *value > 0.0 { 1.0 } else { mlp.leak });
+            }
         }
     }
 }

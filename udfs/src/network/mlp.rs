@@ -43,6 +43,8 @@ pub(crate) struct Mlp {
     pub(super) leak: f32,
     /// Whether the last layer has an activation too.
     pub(super) is_last_active: bool,
+    /// How many of the last units of each hidden layer pass their sums on as they are.
+    pub(super) straight: usize,
 }
 
 /// `inputs × width` weights, of whose columns the first `outputs` count.
@@ -85,7 +87,7 @@ impl Mlp {
 
     /// A network of layers as they are.
     pub(super) fn of_layers(loss: Loss, layers: Vec<Layer>) -> Self {
-        Self { layers, loss, steps: 0, leak: 0.0, is_last_active: false }
+        Self { layers, loss, steps: 0, leak: 0.0, is_last_active: false, straight: 0 }
     }
 
     /// Bytes of a network in training: weights, gradient, Adam's moments, the weights behind a mask and turned over, and a batch on its way.

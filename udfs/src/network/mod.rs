@@ -7,6 +7,7 @@ pub(crate) mod kept;
 pub(crate) mod losses;
 pub(crate) mod mlp;
 pub(crate) mod samples;
+pub(crate) mod skip;
 pub(crate) mod sparse;
 pub(crate) mod threads;
 pub(crate) mod training;

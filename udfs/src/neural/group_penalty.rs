@@ -1,8 +1,12 @@
 //! The group penalty `λ Σ ‖w‖` on the weights that leave a feature.
 
 use crate::Result;
-use crate::network::mlp::Gate;
-use crate::neural::workbench::Workbench;
+use crate::kernels::argmax;
+use crate::network::batch::Batch;
+use crate::network::mlp::{Gate, Mlp};
+use crate::network::samples::Samples;
+use crate::neural::candidates::Candidates;
+use crate::neural::workbench::lengths_of_all;
 
 /// Weights of inputs start this small, so that the penalty and not the random start decides who is used.
 const START: f64 = 1e-3;
@@ -14,25 +18,42 @@ pub(crate) struct Penalized {
     /// For each input the factor of its weights in the gradient.
     decay: Vec<f32>,
     factors: Vec<f32>,
-    pub is_free: Vec<bool>,
+    is_free: Vec<bool>,
 }
 
 impl Penalized {
-    pub(crate) fn new(bench: &mut Workbench<'_>, penalty: f64) -> Self {
-        bench.trainer.mlp.spread_input_weights(START);
-        let candidates = bench.candidates.len();
-        let mut is_free = vec![false; candidates];
-        bench.forced.iter().for_each(|candidate| is_free[*candidate] = true);
-        let inputs = bench.candidates.columns.len();
-        Self { penalty, decay: vec![0.0; inputs], factors: vec![0.0; candidates], is_free }
+    /// Those that are forced are free of the penalty.
+    pub(crate) fn new(mlp: &mut Mlp, candidates: &Candidates, forced: &[usize], penalty: f64) -> Self {
+        mlp.spread_input_weights(START);
+        let mut is_free = vec![false; candidates.len()];
+        forced.iter().for_each(|candidate| is_free[*candidate] = true);
+        Self { penalty, decay: vec![0.0; candidates.columns.len()], factors: vec![0.0; candidates.len()], is_free }
     }
 
-    pub(crate) fn step(&mut self, bench: &mut Workbench<'_>) -> Result<()> {
-        let lengths = bench.lengths();
+    /// One update; answers with the loss.
+    pub(crate) fn step(
+        &mut self,
+        mlp: &mut Mlp,
+        candidates: &Candidates,
+        (samples, rows): (&Samples, &[u32]),
+        learning_rate: f64,
+        batch: &mut Batch,
+    ) -> Result<f64> {
+        let lengths = lengths_of_all(mlp, candidates);
         for ((factor, length), is_free) in self.factors.iter_mut().zip(lengths).zip(&self.is_free) {
             *factor = if *is_free || length <= 0.0 { 0.0 } else { (self.penalty / length) as f32 };
         }
-        bench.candidates.spread(&self.factors, &mut self.decay);
-        bench.trainer.step(Gate { mask: None, decay: Some(&self.decay) }, bench.training.learning_rate)
+        candidates.spread(&self.factors, &mut self.decay);
+        mlp.train(samples, rows, Gate { mask: None, decay: Some(&self.decay) }, learning_rate, batch)
+    }
+
+    /// The candidate with the longest weights of those that are penalised, with its share of all lengths. It is free from now on.
+    pub(crate) fn choose(&mut self, mlp: &Mlp, candidates: &Candidates) -> Option<(usize, f64)> {
+        let lengths = lengths_of_all(mlp, candidates);
+        let open = lengths.iter().zip(&self.is_free).map(|(length, is_free)| (!is_free).then_some(*length));
+        let total: f64 = lengths.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+        let (candidate, length) = argmax(open)?;
+        self.is_free[candidate] = true;
+        Some((candidate, length / total))
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod candidates;
 pub(crate) mod contributions;
 pub(crate) mod group_penalty;
+pub(crate) mod one_pass;
 pub(crate) mod row_attention;
 pub(crate) mod swaps;
 pub(crate) mod workbench;

@@ -1,12 +1,16 @@
 use crate::network::batch::Batch;
-use crate::network::mlp::Mlp;
+use crate::network::mlp::{Gate, Mlp};
 use crate::network::samples::{Inputs, Loss, Samples};
-use crate::neural::workbench::Workbench;
+use crate::neural::candidates::Candidates;
+use crate::{Result, Run};
 
 /// A network that looks at rows and shares out attention between candidates.
 pub(crate) struct RowAttention {
     mlp: Mlp,
     batch: Batch,
+    /// The shares, input by input, and the derivative of the loss by the shares.
+    mask: Vec<f32>,
+    slopes: Vec<f32>,
 }
 
 /// Hidden layers, and what is left of a negative value.
@@ -15,15 +19,33 @@ const LEAK: f32 = 0.2;
 
 impl RowAttention {
     /// Sees all inputs, and has one output for each candidate.
-    pub(crate) fn new(bench: &Workbench<'_>) -> Self {
-        let outputs = Loss::Softmax(bench.candidates.len());
-        let inputs = Inputs { loss: outputs, ..Inputs::new(bench.problem, bench.rows, bench.candidates.columns.clone()) };
-        let keys: Vec<u64> = bench.candidates.inputs.iter().map(|range| inputs.keys[range.start]).collect();
-        Self { mlp: Mlp::leaky(&inputs, &HIDDEN, LEAK, &keys, &bench.run.with_seed(1)), batch: Batch::default() }
+    pub(crate) fn new(inputs: &Inputs, candidates: &Candidates, run: &Run) -> Self {
+        let inputs = Inputs { loss: Loss::Softmax(candidates.len()), ..inputs.clone() };
+        let keys: Vec<u64> = candidates.inputs.iter().map(|range| inputs.keys[range.start]).collect();
+        let (slopes, mask) = (vec![0.0; candidates.len()], vec![0.0; candidates.columns.len()]);
+        Self { mlp: Mlp::leaky(&inputs, &HIDDEN, LEAK, &keys, &run.with_seed(1)), batch: Batch::default(), mask, slopes }
+    }
+
+    /// One update of this network and of the one that sees the candidates through its mask; answers with the shares of the candidates and the loss.
+    pub(crate) fn step(
+        &mut self,
+        mlp: &mut Mlp,
+        candidates: &Candidates,
+        (samples, rows): (&Samples, &[u32]),
+        learning_rate: f64,
+        batch: &mut Batch,
+    ) -> Result<(Vec<f64>, f64)> {
+        let shares = self.attend(samples, rows);
+        let factors: Vec<f32> = shares.iter().map(|share| *share as f32).collect();
+        candidates.spread(&factors, &mut self.mask);
+        let loss = mlp.train(samples, rows, Gate { mask: Some(&self.mask), decay: None }, learning_rate, batch)?;
+        candidates.gather(batch.slopes(), &mut self.slopes);
+        self.learn(samples, &shares, learning_rate);
+        Ok((shares, loss))
     }
 
     /// The share of each candidate for some rows: the softmax of the mean outputs.
-    pub(crate) fn attend(&mut self, samples: &Samples, rows: &[u32]) -> Vec<f64> {
+    fn attend(&mut self, samples: &Samples, rows: &[u32]) -> Vec<f64> {
         softmax(self.mlp.sum_outputs(samples, rows, |_| 1.0, &mut self.batch), rows.len() as f64)
     }
 
@@ -41,7 +63,8 @@ impl RowAttention {
     }
 
     /// One update from `slopes`, the derivative of the loss by the shares of the rows attended to last.
-    pub(crate) fn learn(&mut self, samples: &Samples, shares: &[f64], slopes: &[f32], learning_rate: f64) {
+    fn learn(&mut self, samples: &Samples, shares: &[f64], learning_rate: f64) {
+        let slopes = &self.slopes;
         let mean: f64 = shares.iter().zip(slopes).map(|(share, slope)| share * f64::from(*slope)).sum();
         let error = |(share, slope): (&f64, &f32)| (share * (f64::from(*slope) - mean)) as f32;
         let errors: Vec<f32> = shares.iter().zip(slopes).map(error).collect();

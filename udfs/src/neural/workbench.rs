@@ -11,6 +11,7 @@ use crate::network::mlp::{Gate, Mlp};
 use crate::network::samples::Inputs;
 use crate::network::training::{Trainer, Training};
 use crate::neural::candidates::Candidates;
+use crate::neural::group_penalty::Penalized;
 use crate::{Problem, Ranking, Result, Rows, Run, Split};
 
 /// Where a neural selector works: a network over all candidates, ready to be trained.
@@ -89,20 +90,38 @@ impl<'a> Workbench<'a> {
         Ok(slopes)
     }
 
+    /// One step under a penalty on the lengths of weights.
+    pub(crate) fn penalized_step(&mut self, penalized: &mut Penalized) -> Result<()> {
+        let Self { trainer, candidates, training, .. } = self;
+        trainer.draw();
+        trainer
+            .train_by(|mlp, samples, rows, batch| penalized.step(mlp, candidates, (samples, rows), training.learning_rate, batch))
+    }
+
     /// The length of the weights with which each candidate enters the network.
     pub fn lengths(&self) -> Vec<f64> {
-        let all: Vec<usize> = (0..self.candidates.len()).collect();
-        lengths(&self.trainer.mlp, &all, &self.candidates)
+        lengths_of_all(&self.trainer.mlp, &self.candidates)
     }
 
     /// Candidates by a score, the largest first, those that must be included before all others; with their shares of the total.
     pub fn ranked(&self, scores: &[f64], most: usize) -> Vec<(usize, f64)> {
-        let total: f64 = scores.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-        let mut free: Vec<usize> = (0..scores.len()).filter(|candidate| !self.forced.contains(candidate)).collect();
-        free.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b)));
-        let order = self.forced.iter().copied().chain(free);
-        order.take(most).map(|candidate| (candidate, scores[candidate] / total)).collect()
+        ranked(&self.forced, scores, most)
     }
+}
+
+/// Candidates by a score, the largest first, those that are forced before all others; with their shares of the total.
+pub(crate) fn ranked(forced: &[usize], scores: &[f64], most: usize) -> Vec<(usize, f64)> {
+    let total: f64 = scores.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+    let mut free: Vec<usize> = (0..scores.len()).filter(|candidate| !forced.contains(candidate)).collect();
+    free.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b)));
+    let order = forced.iter().copied().chain(free);
+    order.take(most).map(|candidate| (candidate, scores[candidate] / total)).collect()
+}
+
+/// The length of the weights with which each candidate enters a network of all.
+pub(crate) fn lengths_of_all(mlp: &Mlp, candidates: &Candidates) -> Vec<f64> {
+    let all: Vec<usize> = (0..candidates.len()).collect();
+    lengths(mlp, &all, candidates)
 }
 
 /// The length of the weights of each of the candidates that are still inputs of the network.

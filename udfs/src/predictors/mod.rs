@@ -13,6 +13,7 @@ pub(crate) mod probing;
 pub(crate) mod readout;
 pub(crate) mod refit;
 pub(crate) mod ssfn;
+pub(crate) mod ssfn_paper;
 pub(crate) mod svm;
 pub(crate) mod trees;
 pub(crate) mod wrapped;

@@ -3,7 +3,7 @@
 //! A candidate's hidden values are the current ones plus one product. They are written straight into the strips that the tile kernel
 //! multiplies. Folds share the products: each segment's are summed once, and a fold learns from the total less its own.
 
-mod bounded;
+pub(crate) mod bounded;
 mod scratch;
 
 use std::sync::Mutex;
@@ -350,7 +350,7 @@ impl<'a> Ready<'a> {
                 let solved = scratch.coefficients.iter_mut().enumerate();
                 solved.for_each(|(side, coefficients)| matrix.solution(side, coefficients));
             }
-            Readout::Admm => bounded(matrix, &sides, spread.sqrt(), &mut scratch.coefficients),
+            Readout::Admm => bounded(&|x| matrix.solve(x), &sides, spread.sqrt(), &mut scratch.coefficients),
         }
         // The residual is the label less the prediction: with these signs all lanes simply add up.
         for (side, coefficients) in scratch.coefficients.iter_mut().enumerate() {

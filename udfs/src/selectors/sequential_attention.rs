@@ -5,6 +5,7 @@ mod linear;
 mod one_pass;
 
 use crate::network::training::Training;
+use crate::neural::one_pass::{Course, OnePass, Passing, Stream};
 use crate::neural::workbench;
 use crate::{Check, Error, Pass, Plan, Problem, Ranking, Reads, Result, Run, Selector, Streaming, choice, selector};
 use attention::Mask;
@@ -24,14 +25,6 @@ choice! {
         Forward = "forward",
         /// With everything: the features that the network uses least go out.
         Backward = "backward",
-    }
-}
-
-choice! {
-    /// How often rows are seen.
-    pub enum Passes {
-        Many = "many",
-        One = "one",
     }
 }
 
@@ -95,12 +88,9 @@ selector! {
         attention_rate: Option<f64> = None, Check::Between(1e-9, 10.0);
         /// Whether, at the end, up to 16 chosen features are tried against others on rows held out: features that say the same share the attention.
         swaps: bool = true;
-        /// Whether rows are kept and seen many times, or seen once, as they are read.
-        passes: Passes = Passes::Many;
-        /// One pass: rows that wait to be seen in random order. NULL: 65536, fewer if these take more than 64 MB.
-        shuffle_buffer: Option<usize> = None, Check::Between(16.0, 1e9);
         /// Linear model: how far below the vanishing point the penalty is set, as a share of it.
         closeness: f64 = 0.001, Check::Between(0.0001, 0.01);
+        ..passing: Passing;
         ..training: Training;
     }
 }
@@ -114,8 +104,7 @@ impl SequentialAttention {
 impl Selector for SequentialAttention {
     fn reads(&self) -> Reads {
         match self.model {
-            Model::Mlp if self.passes == Passes::One => Reads::Pass(self.shuffle_buffer),
-            Model::Mlp => Reads::Rows,
+            Model::Mlp => self.passing.reads(),
             Model::Linear => Reads::Moments,
         }
     }
@@ -143,9 +132,8 @@ impl Selector for SequentialAttention {
             "mask" | "per_round" | "warmup" | "attention_rate" | "swaps" if self.direction == Direction::Backward => {
                 Some("direction => 'forward'")
             }
-            "swaps" if self.passes == Passes::One => Some("passes => 'many'"),
-            "shuffle_buffer" if self.passes == Passes::Many => Some("passes => 'one'"),
-            _ => None,
+            "swaps" if self.passing.is_one() => Some("passes => 'many'"),
+            _ => self.passing.unused(option),
         }
     }
 }
@@ -155,9 +143,8 @@ impl Streaming for SequentialAttention {
         if self.direction == Direction::Backward {
             return Err(Error::call("`direction` must be 'forward' with passes => 'one', got 'backward'"));
         }
-        if self.training.validation.is_some() || self.training.epochs.is_some() {
-            return Err(Error::call("`validation` and `epochs` need rows that are kept; leave them out with passes => 'one'"));
-        }
-        Ok(Box::new(one_pass::OnePass::new(self, problem, plan, rows, run)?))
+        let stream = Stream { problem, plan, total: rows };
+        let course = Course { warmup: self.warmup, per_round: Some(self.per_round) };
+        OnePass::begin(&stream, &self.training, &course, |network, _| one_pass::Attending::new(self, network), run)
     }
 }

@@ -3,10 +3,12 @@ use crate::kernels::argmax;
 use crate::linear::nnls::nonnegative;
 use crate::linear::products::Products;
 use crate::linear::pursuit::{Pursuit, pursue};
+use crate::network::samples::{Inputs, Samples};
 use crate::network::training::{Schedule, Training};
 use crate::neural::group_penalty::Penalized;
+use crate::neural::one_pass::{Course, Method, Network, OnePass, Passing, Stream};
 use crate::neural::workbench::{self, Workbench};
-use crate::{Check, Problem, Ranking, Reads, Result, Run, Selector, choice, selector};
+use crate::{Check, Pass, Plan, Problem, Ranking, Reads, Result, Run, Selector, Streaming, choice, selector};
 
 choice! {
     /// What predicts the label.
@@ -37,6 +39,8 @@ selector! {
     /// `model => 'mlp'` does the same with a network: its loss plus `penalty × Σ ‖w_j‖` over the features that are not chosen, `w_j` the
     /// weights with which feature `j` enters the hidden layer. At the end of each round the feature with the longest `w_j` is chosen and freed.
     ///
+    /// With `passes => 'one'` that network reads the table once, row by row, for tables that do not fit into memory: each round sees its own slice of the rows.
+    ///
     /// Cost: one pass over the table, then `features × k` operations a choice; with a network `4 × features × hidden` operations
     /// for each row of each pass.
     ///
@@ -53,6 +57,7 @@ selector! {
         model: Model = Model::Linear;
         /// Network: weight of the penalty.
         penalty: f64 = 0.01, Check::Between(0.0, 1e6);
+        ..passing: Passing;
         ..training: Training;
     }
 }
@@ -61,8 +66,12 @@ impl Selector for SequentialLasso {
     fn reads(&self) -> Reads {
         match self.model {
             Model::Linear => Reads::Moments,
-            Model::Mlp => Reads::Rows,
+            Model::Mlp => self.passing.reads(),
         }
+    }
+
+    fn streaming(&self) -> Option<&dyn Streaming> {
+        matches!(self.reads(), Reads::Pass(_)).then_some(self)
     }
 
     fn is_prefix(&self) -> bool {
@@ -95,8 +104,19 @@ impl Selector for SequentialLasso {
     }
 
     fn unused(&self, option: &str) -> Option<&'static str> {
-        let is_for_networks = option == "penalty" || Training::has(option);
-        (is_for_networks && self.model != Model::Mlp).then_some("model => 'mlp'")
+        let is_for_networks = option == "penalty" || Training::has(option) || Passing::has(option);
+        if is_for_networks && self.model != Model::Mlp { Some("model => 'mlp'") } else { self.passing.unused(option) }
+    }
+}
+
+impl Streaming for SequentialLasso {
+    fn begin(&self, problem: &Problem, plan: &Plan, rows: u64, run: &Run) -> Result<Box<dyn Pass>> {
+        let stream = Stream { problem, plan, total: rows };
+        let method = |network: &mut Network, _: &Inputs| Freeing {
+            penalized: Penalized::new(&mut network.mlp, &network.candidates, &network.forced, self.penalty),
+            order: network.forced.iter().map(|candidate| (*candidate, 1.0)).collect(),
+        };
+        OnePass::begin(&stream, &self.training, &Course { warmup: WARMUP, per_round: Some(1) }, method, run)
     }
 }
 
@@ -145,20 +165,38 @@ const WARMUP: f64 = 0.1;
 fn neural_order(penalty: f64, bench: &mut Workbench<'_>, most: usize) -> Result<Vec<(usize, f64)>> {
     let rounds = most.saturating_sub(bench.forced.len());
     let schedule = Schedule::new(bench.training, bench.trainer.pass_rows(), rounds, WARMUP);
-    let mut penalized = Penalized::new(bench, penalty);
+    let mut penalized = Penalized::new(&mut bench.trainer.mlp, &bench.candidates, &bench.forced, penalty);
     let mut order: Vec<(usize, f64)> = bench.forced.iter().map(|candidate| (*candidate, 1.0)).collect();
     for round in 0..rounds {
         bench.run.step_with(round, rounds, || bench.trainer.note())?;
         let warm = if round == 0 { schedule.warm } else { 0 };
         for _ in 0..warm + schedule.round(round) {
-            penalized.step(bench)?;
+            bench.penalized_step(&mut penalized)?;
         }
-        let lengths = bench.lengths();
-        let open = lengths.iter().zip(&penalized.is_free).map(|(length, is_free)| (!is_free).then_some(*length));
-        let total: f64 = lengths.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-        let Some((candidate, length)) = argmax(open) else { break };
-        penalized.is_free[candidate] = true;
-        order.push((candidate, length / total));
+        order.extend(penalized.choose(&bench.trainer.mlp, &bench.candidates));
     }
     Ok(order)
+}
+
+/// One pass: the same rounds on a stream of rows.
+struct Freeing {
+    penalized: Penalized,
+    order: Vec<(usize, f64)>,
+}
+
+impl Method for Freeing {
+    fn step(&mut self, network: &mut Network, batch: &Samples, rows: &[u32], _: bool) -> Result<f64> {
+        let Network { mlp, candidates, space, learning_rate, .. } = network;
+        self.penalized.step(mlp, candidates, (batch, rows), *learning_rate, space)
+    }
+
+    fn end_round(&mut self, network: &Network, was_warm: bool) {
+        if !was_warm && self.order.len() < network.most {
+            self.order.extend(self.penalized.choose(&network.mlp, &network.candidates));
+        }
+    }
+
+    fn order(&mut self, _: &Network) -> Vec<(usize, f64)> {
+        std::mem::take(&mut self.order)
+    }
 }

@@ -123,6 +123,11 @@ impl Checker<'_> {
         panic!("{} breaks a promise: {promise}: {detail:?}", self.spec.name)
     }
 
+    /// A promise about what the label says, which nobody makes who does not look at it.
+    fn finds(&self, is_kept: bool, promise: &str, detail: impl std::fmt::Debug) {
+        self.promise(is_kept || !self.selector.sees_label(), promise, detail);
+    }
+
     /// Notes that a promise is looked at, and fails if it is broken.
     pub fn promise(&self, is_kept: bool, promise: &str, detail: impl std::fmt::Debug) {
         self.promises.fetch_add(1, Ordering::Relaxed);
@@ -149,7 +154,13 @@ impl Checker<'_> {
         let (table, label) = planted(400, 12, &[7, 2, 9], 0.5, 17);
         let mut chosen = self.run(&table.clone().k(3), &label).units();
         chosen.sort_unstable();
-        self.promise(chosen == [2, 7, 9], "it recovers a planted support", chosen);
+        self.finds(chosen == [2, 7, 9], "it recovers a planted support", &chosen);
+        if !self.selector.sees_label() {
+            let other: Vec<f64> = label.iter().rev().copied().collect();
+            let mut again = self.run(&table.clone().k(3), &other).units();
+            again.sort_unstable();
+            self.promise(chosen == again, "who does not look at the label chooses the same for any", (chosen, again));
+        }
         let first = self.run(&table.clone().k(3), &label);
         self.promise(self.run(&table.k(3), &label) == first, "the same question has the same answer", ());
 
@@ -171,10 +182,10 @@ impl Checker<'_> {
         let (mut table, label) = planted(150, 5, &[1], 0.5, 19);
         table.common.k = Count::Auto;
         let names = self.names(&table, &label);
-        self.promise(names.iter().any(|name| name == "x1") && names.len() <= 5, "k => 'auto' finds what is there", names);
+        self.finds(names.iter().any(|name| name == "x1") && names.len() <= 5, "k => 'auto' finds what is there", names);
         table.common.standardize = false;
         let names = self.names(&table.k(2), &label);
-        self.promise(names.iter().any(|name| name == "x1"), "columns as they are are answered", names);
+        self.finds(names.iter().any(|name| name == "x1"), "columns as they are are answered", names);
     }
 
     /// Columns that say nothing, or nothing new, or say it in an odd way.
@@ -191,7 +202,8 @@ impl Checker<'_> {
             .numbers("once", &once)
             .text("same", &["a"; 80]);
         let names = self.names(&odd.clone().k(1), &label);
-        self.promise(names == ["x0"], "of two equal columns the first is chosen", names);
+        self.finds(names == ["x0"], "of two equal columns the first is chosen", &names);
+        self.promise(!names.contains(&"twin".to_string()), "of two equal columns the second is not chosen first", names);
         let names = self.names(&odd.k(7), &label);
         for never in ["constant", "none", "once", "same"] {
             self.promise(!names.iter().any(|name| name == never), "a column that does not vary is never chosen", (never, &names));
@@ -201,7 +213,7 @@ impl Checker<'_> {
         let tiny: Vec<f64> = table.column(1).iter().map(|x| 1e-120 * x).collect();
         let odd = Table::new().numbers("tiny", &tiny).numbers("stamps", &stamps).numbers("huge", &huge).k(3);
         let names = self.names(&odd, &label);
-        self.promise(names.first().is_some_and(|name| name == "stamps"), "large and small numbers are numbers", names);
+        self.finds(names.first().is_some_and(|name| name == "stamps"), "large and small numbers are numbers", names);
         let with = |hole: f64| {
             let mut column = table.column(1).to_vec();
             column[7] = hole;
@@ -224,7 +236,7 @@ impl Checker<'_> {
             let mut names = self.names(&table, &label);
             names.sort();
             let promise = "a text column, a group and a column with NULLs are one feature each";
-            self.promise(names == ["colour", "x0"], promise, (nulls, names));
+            self.finds(names == ["colour", "x0"], promise, (nulls, names));
         }
         table.common.nulls = Nulls::Error;
         let refused = self.try_ask(&table, &label).map(|_| ()).map_err(|error| error.to_string());
@@ -236,8 +248,9 @@ impl Checker<'_> {
         let mut table = table.k(3);
         table.common.must_include = vec!["x5".into(), "x0".into()];
         let names = self.names(&table, &label);
-        let is_first = names.len() == 3 && names[..2] == ["x5", "x0"] && ["x1", "x4"].contains(&names[2].as_str());
-        self.promise(is_first, "what must be included comes first", names);
+        let is_first = names.len() == 3 && names[..2] == ["x5", "x0"];
+        self.promise(is_first, "what must be included comes first", &names);
+        self.finds(["x1", "x4"].contains(&names[2].as_str()), "what carries the label comes behind it", names);
         let problem = self.ask(&table, &label).among(&[1, 3]);
         let some = crate::answer(self.selector, &problem, &Run::new(1)).map(|ranking| ranking.units());
         self.promise(
@@ -252,14 +265,14 @@ impl Checker<'_> {
         let classes: Vec<f64> = label.iter().map(|y| f64::from(*y > 0.0)).collect();
         let of_classes = Table { task: Some(Task::Classification), ..table.clone().k(1) };
         let names = self.names(&of_classes, &classes);
-        self.promise(names == ["x3"], "two classes are predicted", names);
+        self.finds(names == ["x3"], "two classes are predicted", names);
         let rare: Vec<f64> = (0..200).map(|row| f64::from(row == 11)).collect();
         let ranking = self.run(&of_classes, &rare);
         self.promise(!ranking.choices.is_empty(), "a class of one row is answered", ranking);
         if self.spec.labels != Labels::NumberOrTwoClasses {
             let three: Vec<f64> = label.iter().map(|y| f64::from(*y > -1.0) + f64::from(*y > 1.0)).collect();
             let names = self.names(&of_classes, &three);
-            self.promise(names == ["x3"], "three classes are predicted", names);
+            self.finds(names == ["x3"], "three classes are predicted", names);
         }
     }
 
@@ -304,12 +317,12 @@ impl Checker<'_> {
         self.promise(judged.choices.iter().all(is_judged), "folds judge every rank", &judged);
         self.promise(first_two_units(&plain) == first_two_units(&judged), "folds do not change the ranking", (plain, &judged));
         let last = judged.choices.last().and_then(|choice| choice.valid_score).unwrap_or(0.0);
-        self.promise((0.3..=1.0).contains(&last), "what carries the label explains rows that were held out", last);
+        self.finds((0.3..=1.0).contains(&last), "what carries the label explains rows that were held out", last);
         let mut table = table.folds(3);
         table.common.k = Count::OneSe;
         let few = self.run(&table, &label).units();
         let is_right = few.len() <= 4 && few.contains(&1) && few.contains(&4);
-        self.promise(is_right, "k => 'one_se' finds what carries the label and little else", few);
+        self.finds(is_right, "k => 'one_se' finds what carries the label and little else", few);
         let (table, label) = planted(60, 5, &[2, 4], 1.0, 31);
         let (weighted, repeated, twice) = super::checks::weighted(&table, &label);
         if let (Ok(a), Ok(b)) = (self.try_run(&weighted.k(2).folds(3), &label), self.try_run(&repeated.k(2).folds(3), &twice)) {

@@ -1,14 +1,12 @@
 //! The paper's readout: coefficients of a bounded length.
 
-use crate::kernels::blocked_cholesky::BlockedCholesky;
-
-/// ADMM's penalty of a departure from the bound, and its steps. The paper names the method and the bound; these two are ours.
-pub(super) const ADMM_MU: f64 = 1e3;
+/// ADMM's penalty of a departure from the bound, and its steps, as in the authors' program.
+pub(crate) const ADMM_MU: f64 = 1e3;
 const ADMM_STEPS: usize = 100;
 
 /// The paper's readout: least squares with a bound on the length of the coefficients, by a hundred steps of ADMM from zero, which stop short of
-/// convergence. The bound supposes labels of unit variance, so it is taken in units of their deviation.
-pub(super) fn bounded(matrix: &BlockedCholesky, sides: &[Vec<f64>], deviation: f64, out: &mut [Vec<f64>]) {
+/// convergence; `solve` is for the products with a ridge of `1 / ADMM_MU`. The bound supposes labels of unit variance, so it is taken in units of their deviation.
+pub(crate) fn bounded(solve: &dyn Fn(&mut [f64]), sides: &[Vec<f64>], deviation: f64, out: &mut [Vec<f64>]) {
     let bound = 2.0 * (2.0 * sides.len() as f64).sqrt() * deviation;
     let lanes = out.first().map_or(0, Vec::len);
     let (mut z, mut lambda) = (vec![vec![0.0; lanes]; sides.len()], vec![vec![0.0; lanes]; sides.len()]);
@@ -17,7 +15,7 @@ pub(super) fn bounded(matrix: &BlockedCholesky, sides: &[Vec<f64>], deviation: f
             for lane in 0..lanes {
                 out[q][lane] = side[lane] + (z[q][lane] + lambda[q][lane]) / ADMM_MU;
             }
-            matrix.solve(&mut out[q]);
+            solve(&mut out[q]);
         }
         let mut length: f64 = 0.0;
         for q in 0..sides.len() {
