@@ -141,7 +141,8 @@ fn chosen(points: &[Vec<f64>], k: usize, forced: &[usize], run: &Run) -> Result<
     let Some(Parted { group, middles, .. }) = best else { return Ok(Vec::new()) };
     let size = |of: usize| group.iter().filter(|other| **other == of).count();
     let share = |at: usize| size(group[at]) as f64 / points.len() as f64;
-    let far = |at: usize| distance(&points[at], &middles[group[at]]);
+    // Rounded, because two points alone are equally far from their middle: of those the first is taken, whatever the last bit says.
+    let far = |at: usize| (distance(&points[at], &middles[group[at]]) * 1e9).round();
     let mut order: Vec<usize> = (0..points.len()).filter(|at| !forced.contains(at)).collect();
     order.sort_by(|a, b| far(*a).total_cmp(&far(*b)).then(a.cmp(b)));
     // The nearest of each group first, then the second of each, and so on, which only those that are forced make necessary.

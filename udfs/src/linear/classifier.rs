@@ -74,7 +74,7 @@ impl<'a> Classifier<'a> {
     pub fn new(design: &'a Design<'a>, loss: Loss, weights: Vec<f64>, run: &Run) -> Result<Self> {
         let outputs = if design.classes == 2 { 1 } else { design.classes };
         let (rows, size) = (design.targets.len(), (design.columns.len() + 1) * outputs);
-        let memory = run.reserve((rows * outputs + 8 * size) * size_of::<f64>())?;
+        let memory = run.reserve((rows * (outputs + 1) + 8 * size) * size_of::<f64>())?;
         let total = if design.weights.is_empty() { rows as f64 } else { design.weights.iter().sum() };
         let products = Products { place: vec![None; design.columns.len()], ..Products::default() };
         Ok(Self { design, loss, outputs, weights, total, coefficients: vec![0.0; size], products, memory })
@@ -188,7 +188,7 @@ impl<'a> Classifier<'a> {
                 continue;
             }
             run.check()?;
-            self.memory.grow((self.products.columns.len() + 1 + 2 * design.targets.len()) * size_of::<f64>())?;
+            self.memory.grow((self.products.columns.len() + 1) * size_of::<f64>())?;
             self.products.place[*column] = Some(self.products.columns.len());
             self.products.columns.push(*column);
             let (values, factor) = design.columns[*column];
