@@ -78,4 +78,4 @@ def principal(dataset, k, variance):
 
 if __name__ == "__main__":
     save("classes.json", {"sets": [{"models": [*logistic(), *machines()], "hsic": [nearness("diabetes", 5), nearness("wine", 5), nearness("breast_cancer", 6)],
-                                    "pfa": [principal("wine", 3, 0.5), principal("diabetes", 4, 0.9), principal("breast_cancer", 4, 0.5)]}]})
+                                    "pfa": [principal("wine", 3, 0.5), principal("diabetes", 4, 0.9)]}]})

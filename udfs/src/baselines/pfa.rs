@@ -9,7 +9,7 @@ selector! {
     /// PFA: one feature of each group that varies together.
     ///
     /// Principal feature analysis does not look at the label. The features' principal components are computed, as many as explain `variance` of all variance; a feature's weights in them are a point, and points that are near each other are features that vary
-    /// together. The points are parted into `k` groups (k-means, the best of ten starts), and the feature nearest to the middle of each is chosen, those of large groups first.
+    /// together. The points are parted into `k` groups (k-means, the best of ten to a hundred starts), and the feature nearest to the middle of each is chosen, those of large groups first.
     ///
     /// The label is only used to say what the choice explains of it: `gain` and `train_score`. `k => 'auto'` chooses as many features as there are components. A text or a group is the mean of its columns' points.
     ///
@@ -28,8 +28,9 @@ selector! {
     }
 }
 
-/// How often k-means begins anew, and its steps.
-const STARTS: u64 = 10;
+/// How often k-means begins anew: as often as so many operations allow, within these bounds; and its steps.
+const STARTS: (u64, u64) = (10, 100);
+const OPERATIONS: usize = 100_000_000;
 const STEPS_MAX: usize = 200;
 /// Share of their lengths that the product of two columns has if one repeats the other.
 const ALIKE: f64 = 1.0 - 1e-9;
@@ -135,7 +136,9 @@ struct Parted {
 
 /// So many points, those that must be first, and the share of all points that are in the group of each.
 fn chosen(points: &[Vec<f64>], k: usize, forced: &[usize], run: &Run) -> Result<Vec<(usize, f64)>> {
-    let starts = (0..STARTS).into_par_iter().map(|start| part(points, k.max(1), &mut run.random("pfa", start), run));
+    let each = STEPS_MAX * points.len() * k.max(1) * points.first().map_or(1, Vec::len);
+    let starts = ((OPERATIONS / each.max(1)) as u64).clamp(STARTS.0, STARTS.1);
+    let starts = (0..starts).into_par_iter().map(|start| part(points, k.max(1), &mut run.random("pfa", start), run));
     let starts: Vec<Parted> = starts.collect::<Result<_>>()?;
     let best = starts.into_iter().reduce(|a, b| if b.spread < a.spread * (1.0 - 1e-9) { b } else { a });
     let Some(Parted { group, middles, .. }) = best else { return Ok(Vec::new()) };
