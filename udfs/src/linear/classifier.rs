@@ -64,11 +64,12 @@ impl Products {
 }
 
 /// How far coefficients may be from their best places, by their size.
-const ACCURACY: f64 = 1e-10;
-const STEPS_MAX: usize = 5000;
+const ACCURACY: f64 = 1e-9;
+const STEPS_MAX: usize = 1000;
 const SWEEPS_MAX: usize = 200;
-/// Rows that are taken together.
+/// Rows that are taken together, and values of columns that are worth a thread.
 const CHUNK: usize = 4096;
+const WORTH: usize = 1 << 16;
 
 impl<'a> Classifier<'a> {
     pub fn new(design: &'a Design<'a>, loss: Loss, weights: Vec<f64>, run: &Run) -> Result<Self> {
@@ -154,6 +155,11 @@ impl<'a> Classifier<'a> {
         }
     }
 
+    /// Columns that are worth a thread: of a few rows waking one takes longer than the sums.
+    fn at_once(&self) -> usize {
+        WORTH / self.design.targets.len().max(1) + 1
+    }
+
     /// The derivative of the mean loss by the coefficients of some columns.
     fn slopes(&self, errors: &[f64], columns: &[usize], run: &Run) -> Result<Vec<f64>> {
         let q = self.outputs;
@@ -171,7 +177,7 @@ impl<'a> Classifier<'a> {
             }
             Ok(sums)
         };
-        let sums: Vec<Vec<f64>> = columns.par_iter().map(of).collect::<Result<_>>()?;
+        let sums: Vec<Vec<f64>> = columns.par_iter().with_min_len(self.at_once()).map(of).collect::<Result<_>>()?;
         Ok(sums.concat())
     }
 
@@ -302,7 +308,7 @@ impl<'a> Classifier<'a> {
             true => Ok(0.0),
             false => Ok(self.pull(&self.slopes(&errors, &self.design.units[unit].clone().collect::<Vec<_>>(), run)?)),
         };
-        (0..self.design.units.len()).into_par_iter().map(pull).collect()
+        (0..self.design.units.len()).into_par_iter().with_min_len(self.at_once()).map(pull).collect()
     }
 
     fn is_in(&self, unit: usize) -> bool {
