@@ -1,6 +1,6 @@
-"""Write lassonet.json next to this file: the proximal step and the order of features of the lassonet package.
+"""Write lassonet.json next to this file: the proximal step of the lassonet package.
 
-pip install numpy==2.4.6 pandas==3.1.1 pyarrow==26.0.1 scikit-learn==1.9.1 lassonet==0.0.21 torch==2.15.0
+pip install numpy==2.4.6 lassonet==0.0.21 torch==2.15.0
 python lasso_net.py
 """
 
@@ -9,15 +9,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import torch
-from lassonet import LassoNetRegressor
 from lassonet.prox import prox
-from sklearn.preprocessing import StandardScaler
 
 HERE = Path(__file__).resolve().parent
-SAMPLES = HERE / ".." / ".." / "src" / "samples"
-SEEDS = range(2)
 
 
 def steps():
@@ -30,27 +25,9 @@ def steps():
         yield {"v": v.tolist(), "u": u.tolist(), "lambda": lambda_, "m": m, "beta": beta.tolist(), "theta": theta.tolist()}
 
 
-def orders(dataset):
-    """Features by the mean over seeds of their rank, the last to leave first."""
-    frame = pd.read_parquet(SAMPLES / f"{dataset}.parquet")
-    label = frame.pop("label").to_numpy()
-    x = StandardScaler().fit_transform(frame.to_numpy(float)).astype(np.float32)
-    y = ((label - label.mean()) / label.std()).astype(np.float32)
-    ranks = []
-    for seed in SEEDS:
-        torch.manual_seed(seed)
-        model = LassoNetRegressor(M=10, hidden_dims=(100,), random_state=seed, verbose=0)
-        model.path(x, y)
-        ranks.append(np.argsort(np.argsort(-model.feature_importances_.numpy())))
-    mean = np.mean(ranks, axis=0)
-    order = np.argsort(mean, kind="stable")
-    return {"dataset": dataset, "order": [list(frame)[at] for at in order], "mean_rank": mean[order].tolist()}
-
-
 content = {
-    "versions": {name: version(name) for name in ["lassonet", "torch", "numpy", "pandas"]},
+    "versions": {name: version(name) for name in ["lassonet", "torch", "numpy"]},
     "prox": list(steps()),
-    "orders": [orders("diabetes")],
 }
 lines = [f"{json.dumps(key)}: " + (json.dumps(value) if isinstance(value, dict) else "[\n " + ",\n ".join(map(json.dumps, value)) + "]") for key, value in content.items()]
 (HERE / "lassonet.json").write_text("{" + ",\n".join(lines) + "}\n")
