@@ -27,7 +27,7 @@ from ._tables import column, is_table, of_array, table
 from .result import Result
 
 # How the parts of a name are written that are no words.
-_SPELLED = {word.lower(): word for word in "BART CART CMIM DeepLIFT GAM HSIC JMI LARS LassoNet MRMR OMP RFE STG SVM".split()}
+_SPELLED = {word.lower(): word for word in "BART CART CMIM DeepLIFT GAM HSIC JMI LARS LassoNet MRMR OMP PFA RFE STG SVM".split()}
 
 # Options that have another form here: weights are given to `fit`, one ranking is one transformer, and all rows of the answer are asked for.
 _NOT_HERE = {"weights", "partition_by", "rows", "label"}
