@@ -9,5 +9,6 @@ cd "$(dirname "$0")"
 [ -x .venv/bin/python ] || python3 -m venv .venv
 .venv/bin/pip install -q 'maturin>=1.9,<2'
 cargo fmt --check
-.venv/bin/maturin develop --extras test
+# Shares what `cargo test` has compiled: the same versions (Cargo.lock), features and profiles.
+CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/../target} .venv/bin/maturin develop --features shared --extras test
 exec .venv/bin/python -m pytest "$@"
