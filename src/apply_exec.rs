@@ -19,7 +19,7 @@ use futures::{StreamExt, TryStreamExt};
 use pursuit_udfs::Apply;
 
 use crate::applier::{Applier, ModelRows};
-use crate::exec::narrow;
+use crate::inputs::narrow;
 use crate::operator::{Execution, Once, Operator};
 
 /// What an operator that applies a model must know beside its inputs, which are the model's table and the rows.

@@ -131,14 +131,7 @@ impl Call {
             (_, Reading::Auto) => Reads::Moments,
         };
         let columns: Vec<usize> = [label_at].into_iter().chain(weights).chain(candidates).collect();
-        let seed = common.seed as u64;
-        let draw = common.sample_rows.map(|rows| Draw::new(rows, seed));
-        let parting = match (reads, draw) {
-            // Rows are drawn where they are read, and moments made of those.
-            (Reads::Moments, Some(_)) => question.parting(columns.len())?.or(Some(Parting::for_folds(1, columns.len(), seed))),
-            (Reads::Moments, None) => question.parting(columns.len())?,
-            _ => None,
-        };
+        let (draw, parting) = gathering(&question, reads, columns.len())?;
         Ok(Self { question, settings, plan, partitions, columns, reads, parting, draw, held_out: None, features: None })
     }
 
@@ -233,6 +226,19 @@ impl Call {
         call.columns = kept.iter().map(|at| self.columns[*at]).collect();
         Ok((call, kept))
     }
+}
+
+/// Which rows are drawn, and the parts in which moments of so many columns are gathered.
+pub(crate) fn gathering(question: &Question, reads: Reads, columns: usize) -> Result<(Option<Draw>, Option<Parting>)> {
+    let seed = question.common.seed as u64;
+    let draw = question.common.sample_rows.map(|rows| Draw::new(rows, seed));
+    let parting = match (reads, draw) {
+        // Rows are drawn where they are read, and moments made of those.
+        (Reads::Moments, Some(_)) => question.parting(columns)?.or(Some(Parting::for_folds(1, columns, seed))),
+        (Reads::Moments, None) => question.parting(columns)?,
+        _ => None,
+    };
+    Ok((draw, parting))
 }
 
 /// The columns a call is about, and what it calls the table.

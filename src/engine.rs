@@ -19,6 +19,7 @@ use crate::progress::Progress;
 use crate::sample_problem::SampleProblemFunction;
 use crate::samples;
 use crate::select_from::SelectFrom;
+use crate::travel::Travel;
 use crate::which::WhichFunction;
 
 /// The selectors, ready to be registered with a session.
@@ -66,6 +67,11 @@ impl Engine {
     #[cfg(feature = "shell")]
     pub(crate) fn watched(&self) -> Self {
         Self { specs: self.specs.clone(), samples: false, progress: Arc::default() }
+    }
+
+    /// What sends selections that read rows to other machines, for the codecs of a cluster.
+    pub fn travel(&self) -> Travel {
+        Travel::new(self.registry(), self.progress())
     }
 
     /// The functions by name.

@@ -8,19 +8,17 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Arra
 use datafusion::arrow::compute::{SortOptions, cast, concat, take};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::arrow::row::{OwnedRow, RowConverter, SortField};
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::exec_datafusion_err;
 use datafusion::common::runtime::JoinSet;
+use datafusion::common::{exec_datafusion_err, exec_err};
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
 use datafusion::physical_expr::expressions::Column as PhysicalColumn;
-use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_optimizer::projection_pushdown::ProjectionPushdown;
-use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, Partitioning, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder};
-use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties, collect};
+use datafusion::physical_plan::{
+    DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties, PlanProperties, collect,
+};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use pursuit_udfs::{Count, Lease, Plan, Reads, RowsBuilder, Run, Seen, Shown};
@@ -31,6 +29,7 @@ use crate::call::Call;
 use crate::columns::Batch;
 use crate::error::named;
 use crate::gathered::Gathered;
+use crate::inputs::{narrow, steady, stored_bytes, unmerged};
 use crate::lanes::Lane;
 use crate::memory::Memory;
 use crate::operator::{Execution, Operator, OperatorExec, one_answer};
@@ -46,27 +45,48 @@ pub(crate) type Groups = BTreeMap<Option<OwnedRow>, Gathered>;
 /// Inputs: the table; then, if the call has them, the second table and the names of the features; for a single pass the number of rows.
 #[derive(Debug, Clone)]
 pub(crate) struct Select {
-    call: Arc<Call>,
-    schema: SchemaRef,
-    progress: Arc<Progress>,
+    pub(crate) call: Arc<Call>,
+    pub(crate) schema: SchemaRef,
+    pub(crate) progress: Arc<Progress>,
     /// The query takes no more rows than that.
-    limit: Option<usize>,
+    pub(crate) limit: Option<usize>,
     /// The query takes no rank beyond that.
-    last_rank: Option<usize>,
+    pub(crate) last_rank: Option<usize>,
     /// Whether it asks for a column that later choices would change.
-    shows_fit: bool,
+    pub(crate) shows_fit: bool,
+    /// Whether groups are answered where the rows of each are, a partition by itself, and not all in one place.
+    pub(crate) is_spread: bool,
+    /// Bytes of the files that each input reads, where that is known: for whoever runs it somewhere else.
+    pub(crate) stored: Vec<Option<u64>>,
 }
 
 pub(crate) type SelectExec = OperatorExec<Select>;
 
 impl Select {
     pub(crate) fn new(call: Call, schema: SchemaRef, progress: Arc<Progress>) -> Self {
-        Self { call: Arc::new(call), schema, progress, limit: None, last_rank: None, shows_fit: true }
+        Self {
+            call: Arc::new(call),
+            schema,
+            progress,
+            limit: None,
+            last_rank: None,
+            shows_fit: true,
+            is_spread: false,
+            stored: Vec::new(),
+        }
     }
 
     /// The operator of a query that takes no rank beyond `last_rank`, and only some columns.
     pub(crate) fn up_to(mut self, last_rank: Option<usize>, shows: impl Fn(&str) -> bool) -> Self {
         (self.last_rank, self.shows_fit) = (last_rank, shows("coefficient"));
+        self
+    }
+
+    /// The operator for other machines: groups are answered apart, and it takes note of what its inputs are, to see whether it is given all of it.
+    pub(crate) fn spread(mut self, inputs: &[Arc<dyn ExecutionPlan>]) -> Self {
+        let is_cut = inputs.len() == 1 && inputs[0].output_partitioning().partition_count() > 1;
+        self.is_spread = is_cut && !self.call.partitions.is_empty();
+        self.stored = inputs.iter().map(stored_bytes).collect();
         self
     }
 
@@ -82,6 +102,41 @@ impl Select {
         };
         let is_first = self.call.question.is_prefix && common.rows == Shown::Chosen && !self.shows_fit;
         (is_first && wanted < asked).then_some(wanted)
+    }
+
+    /// The columns of `partition_by` in the input.
+    fn keys(&self, input: &dyn ExecutionPlan) -> Vec<Arc<dyn PhysicalExpr>> {
+        let schema = input.schema();
+        let column = |at: &usize| Arc::new(PhysicalColumn::new(schema.field(*at).name(), *at)) as Arc<dyn PhysicalExpr>;
+        self.call.partitions.iter().map(column).collect()
+    }
+
+    /// Refuses inputs that are a part of what it was planned for: an answer from some of the rows looks like any other.
+    fn check(&self, inputs: &[Arc<dyn ExecutionPlan>]) -> Result<()> {
+        let name = self.function();
+        for (input, planned) in inputs.iter().zip(&self.stored) {
+            if let (Some(planned), Some(bytes)) = (planned, stored_bytes(input))
+                && *planned != bytes
+            {
+                return exec_err!(
+                    "{name}: was handed {bytes} of {planned} bytes of its files; this host cannot run what needs all rows in one place"
+                );
+            }
+        }
+        // Nothing can be dealt out in any way.
+        if !self.is_spread || inputs[0].downcast_ref::<EmptyExec>().is_some() {
+            return Ok(());
+        }
+        let (input, required) = (&inputs[0], Distribution::KeyPartitioned(self.keys(inputs[0].as_ref())));
+        let partitioning = input.output_partitioning();
+        let is_by_keys = matches!(partitioning, Partitioning::Hash(..))
+            && partitioning.satisfaction(&required, input.equivalence_properties(), true).is_satisfied();
+        match is_by_keys {
+            true => Ok(()),
+            false => exec_err!(
+                "{name}: the rows of a group are not in one partition ({partitioning}); this host cannot run `partition_by` spread out"
+            ),
+        }
     }
 
     /// The order of the answer: groups by their keys, and a ranking by rank. The path of a selector repeats its ranks, in order too.
@@ -106,8 +161,19 @@ impl Operator for Select {
         self.call.question.spec.name
     }
 
-    fn properties(&self, _: &[Arc<dyn ExecutionPlan>]) -> PlanProperties {
-        one_answer(EquivalenceProperties::new_with_orderings(Arc::clone(&self.schema), self.order()))
+    fn properties(&self, inputs: &[Arc<dyn ExecutionPlan>]) -> PlanProperties {
+        let partitions = if self.is_spread { inputs[0].output_partitioning().partition_count() } else { 1 };
+        let one = one_answer(EquivalenceProperties::new_with_orderings(Arc::clone(&self.schema), self.order()));
+        one.with_partitioning(Partitioning::UnknownPartitioning(partitions))
+    }
+
+    // A selection is about all rows, wherever they are; that of a group about those of the group.
+    fn distribution(&self, inputs: &[Arc<dyn ExecutionPlan>]) -> Vec<Distribution> {
+        let mut distribution = vec![Distribution::SinglePartition; inputs.len()];
+        if self.is_spread {
+            distribution[0] = Distribution::KeyPartitioned(self.keys(inputs[0].as_ref()));
+        }
+        distribution
     }
 
     fn limited(&self, rows: Option<usize>) -> Option<Self> {
@@ -134,6 +200,9 @@ impl Operator for Select {
                 if let Some(draw) = self.call.draw {
                     write!(f, ", sample_rows={}", draw.rows)?;
                 }
+                if self.is_spread {
+                    write!(f, ", by_group")?;
+                }
                 match (self.enough(), self.limit) {
                     (Some(steps), _) => write!(f, ", limit={steps}"),
                     (None, Some(rows)) => write!(f, ", fetch={rows}"),
@@ -146,27 +215,20 @@ impl Operator for Select {
 
     fn execute(self: Arc<Self>, execution: Execution<Self>) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let Execution { inputs, partition, context, metrics, .. } = execution;
-        if partition != 0 {
+        self.check(&inputs)?;
+        let only = self.is_spread.then_some(partition);
+        if only.is_none() && partition != 0 {
             return Err(exec_datafusion_err!("SelectExec has one partition, not {partition}"));
         }
         let (mut call, schema, progress) = (Arc::clone(&self.call), Arc::clone(&self.schema), Arc::clone(&self.progress));
         if let Some(choices) = self.enough() {
             Arc::make_mut(&mut call).question.common.k = Count::Exactly(choices);
         }
-        let inputs = inputs.into_iter().map(unmerged).collect();
-        let selection = Selection { call, inputs, schema, progress, metrics };
+        let inputs = if self.is_spread { inputs } else { inputs.into_iter().map(unmerged).collect() };
+        let selection = Selection { call, inputs, only, schema, progress, metrics };
         let rows = self.limit.unwrap_or(usize::MAX);
         let selected = async move { selection.select(context).await.map(|batch| batch.slice(0, rows.min(batch.num_rows()))) };
         Ok(futures::stream::once(selected).boxed())
-    }
-}
-
-/// The plan below an operator that merges partitions: they are read here, all at once, and in whatever order rows come, that of their
-/// content is the one that counts.
-pub(crate) fn unmerged(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-    match plan.downcast_ref::<CoalescePartitionsExec>() {
-        Some(merge) if merge.fetch().is_none() => Arc::clone(merge.input()),
-        _ => plan,
     }
 }
 
@@ -175,6 +237,8 @@ pub(crate) fn unmerged(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
 pub(crate) struct Selection {
     pub(crate) call: Arc<Call>,
     pub(crate) inputs: Vec<Arc<dyn ExecutionPlan>>,
+    /// The partition of the table that is read, if not all are.
+    pub(crate) only: Option<usize>,
     pub(crate) schema: SchemaRef,
     pub(crate) progress: Arc<Progress>,
     pub(crate) metrics: ExecutionPlanMetricsSet,
@@ -300,7 +364,7 @@ impl Selection {
         let held_out = self.call.held_out.as_ref()?;
         // Who judges is read as a whole.
         let call = Call { columns: held_out.columns.clone(), partitions: Vec::new(), draw: None, ..self.call.as_ref().clone() };
-        Some(Self { call: Arc::new(call), inputs: vec![Arc::clone(&self.inputs[1])], ..self.clone() })
+        Some(Self { call: Arc::new(call), inputs: vec![Arc::clone(&self.inputs[1])], only: None, ..self.clone() })
     }
 
     /// All partitions at once; one builder for each group.
@@ -314,7 +378,8 @@ impl Selection {
         let context = &steady(context, self.call.columns.len());
         // Dropping the set ends the reads.
         let mut reads: JoinSet<Result<Groups>> = JoinSet::new();
-        for partition in 0..self.inputs[0].output_partitioning().partition_count() {
+        let all = 0..self.inputs[0].output_partitioning().partition_count();
+        for partition in self.only.map_or(all, |partition| partition..partition + 1) {
             let mut stream = self.inputs[0].execute(partition, Arc::clone(context))?;
             let (selection, memory, active, converter) =
                 (self.clone(), Arc::clone(memory), Arc::clone(active), converter.clone());
@@ -449,37 +514,5 @@ fn answer_groups(
     answers.into_iter().map(one_by_one).collect()
 }
 
-/// The plan with only these columns, which are not even decoded where the source can leave them out.
-pub(crate) fn narrow(plan: &Arc<dyn ExecutionPlan>, columns: &[usize], config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-    let schema = plan.schema();
-    let column = |at: &usize| {
-        let name = schema.field(*at).name();
-        (Arc::new(PhysicalColumn::new(name, *at)) as Arc<dyn PhysicalExpr>, name.clone())
-    };
-    let projection = ProjectionExec::try_new(columns.iter().map(column).collect::<Vec<_>>(), Arc::clone(plan))?;
-    ProjectionPushdown::new().optimize(Arc::new(projection), config)
-}
-
 /// Rows of more than this are not gone through in milliseconds.
 const SHORT_BYTES: usize = 64 << 20;
-/// Bytes of a batch beyond which its rows are better read in smaller ones: a few of each partition are on their way at a time.
-const BATCH_BYTES: usize = 8 << 20;
-const BATCH_ROWS_MIN: usize = 256;
-
-/// The context for reading wide tables: smaller batches, and each file read by the partition that it was given to.
-pub(crate) fn steady(context: &TaskContext, columns: usize) -> Arc<TaskContext> {
-    let mut config = context.session_config().clone();
-    config.options_mut().execution.enable_file_stream_work_stealing = false;
-    let rows = (BATCH_BYTES / (columns.max(1) * size_of::<f64>())).max(BATCH_ROWS_MIN);
-    let config = if rows < config.batch_size() { config.with_batch_size(rows) } else { config };
-    Arc::new(TaskContext::new(
-        context.task_id(),
-        context.session_id(),
-        config,
-        context.scalar_functions().clone(),
-        context.higher_order_functions().clone(),
-        context.aggregate_functions().clone(),
-        context.window_functions().clone(),
-        context.runtime_env(),
-    ))
-}

@@ -40,6 +40,7 @@ mod gathered;
 mod gram;
 mod gram_groups;
 mod in_order;
+mod inputs;
 mod lanes;
 mod manual;
 #[cfg(feature = "shell")]
@@ -64,6 +65,7 @@ mod select_from;
 pub mod shell;
 mod summarize;
 mod table;
+mod travel;
 #[cfg(feature = "shell")]
 pub mod ui;
 mod wait;
@@ -72,6 +74,7 @@ mod which;
 pub use dataframe::SelectFeatures;
 pub use engine::Engine;
 pub use progress::Progress;
+pub use travel::Travel;
 
 /// Marks a session in which a path is a table, by `SessionConfig::with_extension`: what is wrong with a path is then said by what is on the disk. Without it nobody learns from a mistake which files there are.
 #[derive(Debug)]

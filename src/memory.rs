@@ -71,7 +71,7 @@ impl Memory {
             };
             let features = self.call.plan.features.len();
             Error::limit(format!(
-                "the rows of {features} features do not fit into memory; exclude columns, raise the limit{instead} ({why})"
+                "the rows of {features} features do not fit into memory; exclude columns, set sample_rows, raise the limit{instead} ({why})"
             ))
         })
     }

@@ -100,6 +100,10 @@ impl<O: Operator> OperatorExec<O> {
         // A plan with other inputs, or one that is run again, has nothing in common with what was run before.
         Self { operator, inputs, properties, metrics: ExecutionPlanMetricsSet::new(), common: Arc::default() }
     }
+
+    pub(crate) fn operator(&self) -> &O {
+        &self.operator
+    }
 }
 
 impl<O: Operator> DisplayAs for OperatorExec<O> {

@@ -25,7 +25,8 @@ use crate::answer;
 use crate::call::Call;
 use crate::columns::Batch;
 use crate::error::named;
-use crate::exec::{Selection, steady};
+use crate::exec::Selection;
+use crate::inputs::steady;
 use crate::lanes::Lane;
 use crate::memory::Memory;
 

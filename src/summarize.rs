@@ -23,7 +23,7 @@ use crate::answer;
 use crate::call::{self, Input};
 use crate::columns::{ColumnKind, kind, with_blocks};
 use crate::error::named;
-use crate::exec::unmerged;
+use crate::inputs::unmerged;
 use crate::operator::{Execution, Operator, one_answer};
 use crate::operator_table::OperatorTable;
 use crate::progress::Progress;

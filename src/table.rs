@@ -28,9 +28,11 @@ use crate::progress::Progress;
 #[derive(Debug)]
 pub(crate) struct SelectTable {
     input: LogicalPlan,
-    call: Call,
+    pub(crate) call: Call,
     schema: SchemaRef,
     progress: Arc<Progress>,
+    /// Whether groups may be answered on different machines.
+    is_spread: bool,
 }
 
 impl SelectTable {
@@ -38,7 +40,12 @@ impl SelectTable {
         let partitions = call.partitions.iter().map(|at| Arc::clone(&input.schema().fields()[*at]));
         let fields: Vec<FieldRef> = partitions.chain(call.question.fields.iter().cloned()).collect();
         let identity = HashMap::from([("pursuit.call".to_string(), identity(&input, &call))]);
-        Self { schema: Arc::new(Schema::new_with_metadata(fields, identity)), input, call, progress }
+        Self { schema: Arc::new(Schema::new_with_metadata(fields, identity)), input, call, progress, is_spread: false }
+    }
+
+    /// The same table on another machine, where the groups of `partition_by` go to whoever is free. It has the columns that it was announced with.
+    pub(crate) fn elsewhere(self, schema: SchemaRef) -> Self {
+        Self { is_spread: true, schema, ..self }
     }
 
     /// The table that is selected from.
@@ -122,7 +129,10 @@ impl TableProvider for SelectTable {
             let at = self.schema.column_with_name(name).map(|(at, _)| at);
             at.is_some_and(|at| projection.is_none_or(|columns| columns.contains(&at)))
         };
-        let select = Select::new(call, Arc::clone(&self.schema), Arc::clone(&self.progress)).up_to(last_rank, shows);
+        let mut select = Select::new(call, Arc::clone(&self.schema), Arc::clone(&self.progress)).up_to(last_rank, shows);
+        if self.is_spread {
+            select = select.spread(&inputs);
+        }
         let select = Arc::new(SelectExec::new(select, inputs));
         projected(select, projection)
     }

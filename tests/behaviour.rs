@@ -183,7 +183,7 @@ async fn a_memory_limit_is_an_error_and_not_a_crash() {
     let message = error(&limited(1_000_000), "SELECT feature FROM omp('wide', label => 'label', k => 2, reads => 'rows')").await;
     assert!(
         message.contains(
-            "omp: the rows of 400 features do not fit into memory; exclude columns, raise the limit, or set reads => 'moments'"
+            "omp: the rows of 400 features do not fit into memory; exclude columns, set sample_rows, raise the limit, or set reads => 'moments'"
         ),
         "{message}"
     );

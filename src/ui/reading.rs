@@ -26,8 +26,9 @@ use super::sql;
 use crate::call::{Call, Input};
 use crate::engine::Registry;
 use crate::error::named;
-use crate::exec::{Groups, Selection, steady};
+use crate::exec::{Groups, Selection};
 use crate::gathered::Gathered;
+use crate::inputs::steady;
 use crate::memory::Memory;
 use crate::progress::Progress;
 use crate::table::project;
@@ -132,6 +133,7 @@ impl Reading {
         let selection = Selection {
             call: Arc::new(call),
             inputs: Vec::new(),
+            only: None,
             schema,
             progress: Arc::new(Progress::default()),
             metrics: ExecutionPlanMetricsSet::new(),

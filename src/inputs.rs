@@ -1,0 +1,71 @@
+//! What operators read: plans of inputs, before they are executed.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::datasource::physical_plan::FileScanConfig;
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::error::Result;
+use datafusion::execution::TaskContext;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column as PhysicalColumn;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::projection_pushdown::ProjectionPushdown;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+
+/// The plan below an operator that merges partitions: they are read here, all at once, and in whatever order rows come, that of their
+/// content is the one that counts.
+pub(crate) fn unmerged(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    match plan.downcast_ref::<CoalescePartitionsExec>() {
+        Some(merge) if merge.fetch().is_none() => Arc::clone(merge.input()),
+        _ => plan,
+    }
+}
+
+/// The plan with only these columns, which are not even decoded where the source can leave them out.
+pub(crate) fn narrow(plan: &Arc<dyn ExecutionPlan>, columns: &[usize], config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+    let schema = plan.schema();
+    let column = |at: &usize| {
+        let name = schema.field(*at).name();
+        (Arc::new(PhysicalColumn::new(name, *at)) as Arc<dyn PhysicalExpr>, name.clone())
+    };
+    let projection = ProjectionExec::try_new(columns.iter().map(column).collect::<Vec<_>>(), Arc::clone(plan))?;
+    ProjectionPushdown::new().optimize(Arc::new(projection), config)
+}
+
+/// Bytes of a batch beyond which its rows are better read in smaller ones: a few of each partition are on their way at a time.
+const BATCH_BYTES: usize = 8 << 20;
+const BATCH_ROWS_MIN: usize = 256;
+
+/// The context for reading wide tables: smaller batches, and each file read by the partition that it was given to.
+pub(crate) fn steady(context: &TaskContext, columns: usize) -> Arc<TaskContext> {
+    let mut config = context.session_config().clone();
+    config.options_mut().execution.enable_file_stream_work_stealing = false;
+    let rows = (BATCH_BYTES / (columns.max(1) * size_of::<f64>())).max(BATCH_ROWS_MIN);
+    let config = if rows < config.batch_size() { config.with_batch_size(rows) } else { config };
+    Arc::new(TaskContext::new(
+        context.task_id(),
+        context.session_id(),
+        config,
+        context.scalar_functions().clone(),
+        context.higher_order_functions().clone(),
+        context.aggregate_functions().clone(),
+        context.window_functions().clone(),
+        context.runtime_env(),
+    ))
+}
+
+/// Bytes of the files that a plan reads, if it reads nothing but files. However the files are dealt out to partitions, there are as many of them, unless somebody
+/// has left some out.
+pub(crate) fn stored_bytes(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
+    if let Some(source) = plan.downcast_ref::<DataSourceExec>() {
+        let files = source.data_source().downcast_ref::<FileScanConfig>()?.file_groups.iter().flat_map(|group| group.iter());
+        return Some(
+            files.map(|file| file.range.as_ref().map_or(file.object_meta.size, |range| (range.end - range.start) as u64)).sum(),
+        );
+    }
+    let children = plan.children();
+    if children.is_empty() { None } else { children.into_iter().map(stored_bytes).sum() }
+}
