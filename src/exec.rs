@@ -8,13 +8,12 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Arra
 use datafusion::arrow::compute::{SortOptions, cast, concat, take};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::arrow::row::{OwnedRow, RowConverter, SortField};
+use datafusion::common::exec_datafusion_err;
 use datafusion::common::runtime::JoinSet;
-use datafusion::common::{exec_datafusion_err, exec_err};
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
 use datafusion::physical_expr::expressions::Column as PhysicalColumn;
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, Partitioning, PhysicalExpr, PhysicalSortExpr};
-use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder};
 use datafusion::physical_plan::{
     DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties, PlanProperties, collect,
@@ -29,7 +28,7 @@ use crate::call::Call;
 use crate::columns::Batch;
 use crate::error::named;
 use crate::gathered::Gathered;
-use crate::inputs::{narrow, steady, stored_bytes, unmerged};
+use crate::inputs::{check_by_keys, check_whole, narrow, steady, stored_bytes, unmerged};
 use crate::lanes::Lane;
 use crate::memory::Memory;
 use crate::operator::{Execution, Operator, OperatorExec, one_answer};
@@ -111,34 +110,6 @@ impl Select {
         self.call.partitions.iter().map(column).collect()
     }
 
-    /// Refuses inputs that are a part of what it was planned for: an answer from some of the rows looks like any other.
-    fn check(&self, inputs: &[Arc<dyn ExecutionPlan>]) -> Result<()> {
-        let name = self.function();
-        for (input, planned) in inputs.iter().zip(&self.stored) {
-            if let (Some(planned), Some(bytes)) = (planned, stored_bytes(input))
-                && *planned != bytes
-            {
-                return exec_err!(
-                    "{name}: was handed {bytes} of {planned} bytes of its files; this host cannot run what needs all rows in one place"
-                );
-            }
-        }
-        // Nothing can be dealt out in any way.
-        if !self.is_spread || inputs[0].downcast_ref::<EmptyExec>().is_some() {
-            return Ok(());
-        }
-        let (input, required) = (&inputs[0], Distribution::KeyPartitioned(self.keys(inputs[0].as_ref())));
-        let partitioning = input.output_partitioning();
-        let is_by_keys = matches!(partitioning, Partitioning::Hash(..))
-            && partitioning.satisfaction(&required, input.equivalence_properties(), true).is_satisfied();
-        match is_by_keys {
-            true => Ok(()),
-            false => exec_err!(
-                "{name}: the rows of a group are not in one partition ({partitioning}); this host cannot run `partition_by` spread out"
-            ),
-        }
-    }
-
     /// The order of the answer: groups by their keys, and a ranking by rank. The path of a selector repeats its ranks, in order too.
     fn order(&self) -> Option<LexOrdering> {
         let sorted = |at: usize, nulls_first: bool| {
@@ -215,7 +186,10 @@ impl Operator for Select {
 
     fn execute(self: Arc<Self>, execution: Execution<Self>) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let Execution { inputs, partition, context, metrics, .. } = execution;
-        self.check(&inputs)?;
+        check_whole(self.function(), &inputs, &self.stored)?;
+        if self.is_spread {
+            check_by_keys(self.function(), inputs[0].as_ref(), self.keys(inputs[0].as_ref()))?;
+        }
         let only = self.is_spread.then_some(partition);
         if only.is_none() && partition != 0 {
             return Err(exec_datafusion_err!("SelectExec has one partition, not {partition}"));

@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
+use datafusion::common::exec_err;
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column as PhysicalColumn;
+use datafusion::physical_expr::{Distribution, Partitioning, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::projection_pushdown::ProjectionPushdown;
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 /// The plan below an operator that merges partitions: they are read here, all at once, and in whatever order rows come, that of their
 /// content is the one that counts.
@@ -68,4 +70,32 @@ pub(crate) fn stored_bytes(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
     }
     let children = plan.children();
     if children.is_empty() { None } else { children.into_iter().map(stored_bytes).sum() }
+}
+
+/// Refuses inputs that are a part of what an operator was planned for: an answer from some of the rows looks like any other.
+pub(crate) fn check_whole(function: &str, inputs: &[Arc<dyn ExecutionPlan>], planned: &[Option<u64>]) -> Result<()> {
+    for (input, planned) in inputs.iter().zip(planned) {
+        if let (Some(planned), Some(bytes)) = (planned, stored_bytes(input))
+            && *planned != bytes
+        {
+            return exec_err!(
+                "{function}: was handed {bytes} of {planned} bytes of its files; this host cannot run what needs all rows in one place"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Refuses an input in which rows with the same keys can be in different partitions.
+pub(crate) fn check_by_keys(function: &str, input: &dyn ExecutionPlan, keys: Vec<Arc<dyn PhysicalExpr>>) -> Result<()> {
+    let (partitioning, required) = (input.output_partitioning(), Distribution::KeyPartitioned(keys));
+    let is_by_keys = matches!(partitioning, Partitioning::Hash(..))
+        && partitioning.satisfaction(&required, input.equivalence_properties(), true).is_satisfied();
+    // Nothing can be dealt out in any way.
+    if is_by_keys || input.downcast_ref::<EmptyExec>().is_some() {
+        return Ok(());
+    }
+    exec_err!(
+        "{function}: the rows of a group are not in one partition ({partitioning}); this host cannot run `partition_by` spread out"
+    )
 }

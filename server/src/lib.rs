@@ -6,6 +6,7 @@ pub mod errors;
 pub mod flight;
 pub mod limits;
 pub mod logs;
+pub mod memory;
 pub mod metrics;
 pub mod postgres;
 pub mod scram;

@@ -59,6 +59,10 @@ pub struct Serve {
     #[arg(short, long, value_name = "SIZE", value_parser = size, default_value = "4GB")]
     memory_limit: usize,
 
+    /// Most memory of one user's queries; all of it if not given
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    memory_limit_per_user: Option<usize>,
+
     /// Longest that a statement may take, in seconds; 0 is for ever
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     statement_timeout: u64,
@@ -117,6 +121,7 @@ pub async fn run(mut arguments: Serve) -> Result<(), String> {
         is_writable: arguments.writable,
         users,
         memory_limit: arguments.memory_limit,
+        memory_limit_per_user: arguments.memory_limit_per_user,
         statement_timeout: (arguments.statement_timeout > 0).then(|| Duration::from_secs(arguments.statement_timeout)),
         max_connections: arguments.max_connections,
         max_selections: arguments.max_selections,

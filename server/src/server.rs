@@ -1,5 +1,6 @@
 //! What all connections share, and the session that each has for itself.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +10,7 @@ use datafusion::catalog::SchemaProvider;
 use datafusion::common::exec_datafusion_err;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
-use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_postgres::datafusion_pg_catalog::pg_catalog::context::EmptyContextProvider;
@@ -18,6 +19,7 @@ use pursuit::{Engine, Progress};
 use tokio_util::sync::CancellationToken;
 
 use crate::limits::Limits;
+use crate::memory::OfUser;
 use crate::metrics::Metrics;
 use crate::tables::Tables;
 use crate::users::Users;
@@ -29,6 +31,7 @@ pub struct Settings {
     pub is_writable: bool,
     pub users: Option<Users>,
     pub memory_limit: usize,
+    pub memory_limit_per_user: Option<usize>,
     pub statement_timeout: Option<Duration>,
     pub max_connections: usize,
     pub max_selections: usize,
@@ -55,6 +58,8 @@ pub struct Server {
     pub stopped: CancellationToken,
     pub connections: Connections,
     template: SessionState,
+    memory_limit_per_user: Option<usize>,
+    runtimes: Mutex<HashMap<String, Arc<RuntimeEnv>>>,
     next: AtomicU64,
 }
 
@@ -89,6 +94,8 @@ impl Server {
             stopped: CancellationToken::new(),
             connections: Connections::default(),
             template: ctx.state(),
+            memory_limit_per_user: settings.memory_limit_per_user,
+            runtimes: Mutex::default(),
             next: AtomicU64::new(1),
         }))
     }
@@ -102,11 +109,25 @@ impl Server {
         self.template.runtime_env().memory_pool.reserved()
     }
 
+    /// What the sessions of one user share: files and caches with everybody, memory among themselves.
+    fn runtime(&self, user: &str) -> Result<Arc<RuntimeEnv>> {
+        let all = self.template.runtime_env();
+        let Some(limit) = self.memory_limit_per_user else { return Ok(Arc::clone(all)) };
+        let mut runtimes = self.runtimes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(runtime) = runtimes.get(user) {
+            return Ok(Arc::clone(runtime));
+        }
+        let pool = OfUser::new(Arc::clone(&all.memory_pool), limit);
+        let runtime = RuntimeEnvBuilder::from_runtime_env(all).with_memory_pool(Arc::new(pool)).build_arc()?;
+        runtimes.insert(user.to_string(), Arc::clone(&runtime));
+        Ok(runtime)
+    }
+
     /// A session for one connection.
     pub fn session(self: &Arc<Self>, user: &str, protocol: &'static str) -> Result<Arc<Session>> {
         let id = self.next();
-        let state = SessionStateBuilder::new_from_existing(self.template.clone()).with_session_id(id.to_string()).build();
-        let ctx = SessionContext::new_with_state(state);
+        let state = SessionStateBuilder::new_from_existing(self.template.clone()).with_session_id(id.to_string());
+        let ctx = SessionContext::new_with_state(state.with_runtime_env(self.runtime(user)?).build());
         // Functions of its own, so that what they remark is heard by whoever asked.
         let engine = Engine::default();
         engine.register(&ctx)?;

@@ -3,7 +3,7 @@ import base64, hashlib, hmac, os, signal, socket, struct, subprocess, tempfile, 
 
 import psycopg
 
-from harness import LONG, PURSUIT, Server, run, server, until
+from harness import LONG, PURSUIT, Server, cpu, run, server, until
 
 OMP = "SELECT rank, feature, score FROM omp('sample.diabetes', 'label', 3) ORDER BY rank"
 
@@ -119,6 +119,13 @@ def cancel_is_quick():
             assert took < 0.1, f"cancelling took {took:.3f} s"
             assert c.execute("SELECT 1").fetchone() == (1,)
             until(lambda: one.running() == 0, 1, "nothing runs after a cancel")
+        # Ctrl-C in psql.
+        psql = subprocess.Popen(["psql", "-X", "-c", LONG, one.url()], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        until(lambda: one.running() == 1, 10, "the selection runs")
+        time.sleep(0.3)
+        psql.send_signal(signal.SIGINT)
+        took = until(lambda: one.running() == 0, 2, "Ctrl-C ends the selection")
+        assert took < 0.15 and "user request" in psql.communicate(timeout=10)[1], took
         # A key that is not the client's cancels nothing.
         timer = threading.Timer(0.5, lambda: cancel(one.ports["postgres"], c.pgconn.backend_pid, 1))
         timer.start()
@@ -142,16 +149,9 @@ def who_goes_away_stops_the_selection():
             psql.wait()
             took = until(lambda: one.running() == 0, 1, "the selection ends with its client")
             until(lambda: one.metric("connections") == 0, 1, "the connection is closed")
-            before = cpu(one)
+            before = cpu(one.process)
             time.sleep(0.5)
-            assert cpu(one) - before < 0.2, "the selection goes on in secret"
-
-
-def cpu(one):
-    """Seconds of computing of the server."""
-    with open(f"/proc/{one.process.pid}/stat") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+            assert cpu(one.process) - before < 0.2, "the selection goes on in secret"
 
 
 def passwords_are_asked_for():
@@ -304,6 +304,10 @@ def limits_are_kept():
         assert sqlstate == "53200", (sqlstate, message)
         assert c.execute(OMP).fetchone()[1] == "bmi"
         until(lambda: one.metric("memory_reserved_bytes") == 0, 5, "memory is given back")
+    with server("--memory-limit-per-user", "32MB") as one, connect(one) as c, connect(one, user="bob", password="builder") as d:
+        sqlstate, message = code(c, "SELECT * FROM random_forest((SELECT * FROM sample_problem('linear', 2000000, 1)), label => label, k => 2)")
+        assert sqlstate == "53200" and "a user may have" in message, (sqlstate, message)
+        assert d.execute(OMP).fetchone()[1] == "bmi"
     with server("--memory-limit", "16MB", "--writable") as one, connect(one) as c:
         sqlstate, message = code(c, "CREATE TABLE big AS SELECT value AS a FROM generate_series(1, 10000000)")
         assert sqlstate == "53200", (sqlstate, message)
@@ -323,6 +327,16 @@ def what_happens_is_seen():
         code(c, "SELECT 'private'")
         until_lines(one, 1)
         assert "private" not in one.logged()
+
+
+def remarks_are_notices():
+    with server() as one, connect(one) as c:
+        notices = []
+        c.add_notice_handler(lambda notice: notices.append(notice.message_primary))
+        c.execute("SELECT * FROM omp('sample.diabetes', 'label', 3, '{\"sample_rows\": 100}')").fetchall()
+        assert notices == ["omp: by 100 of 442 rows: sample_rows"], notices
+        status, _, error = one.psql("-c", "SELECT * FROM omp(sample.diabetes, label => label, k => 3, sample_rows => 100)")
+        assert status == 0 and "NOTICE" in error, error
 
 
 def until_lines(one, number):
@@ -356,4 +370,4 @@ def the_end_is_orderly():
 
 run([psql_answers_as_the_shell_does, psql_shows_what_there_is, mistakes_have_codes, parameters_are_values, cancel_is_quick,
      who_goes_away_stops_the_selection, passwords_are_asked_for, nobody_gets_in_by_going_on, tls_or_nothing, writers_write_and_no_files,
-     sessions_are_apart, limits_are_kept, what_happens_is_seen, the_end_is_orderly])
+     sessions_are_apart, limits_are_kept, remarks_are_notices, what_happens_is_seen, the_end_is_orderly])

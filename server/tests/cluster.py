@@ -1,116 +1,101 @@
-"""A scheduler and executors as processes on loopback: the same answers as on one machine, also when an executor dies. `server/test.sh` runs it."""
-import os, shutil, signal, subprocess, tempfile, threading, time
-from contextlib import contextmanager
+"""A scheduler and executors as processes on loopback: the same answers as on one machine. `server/test.sh` runs it."""
+import tempfile
 
-from harness import PURSUIT, run, until
-
-PARTS = 4
-PORT = 50150
+from harness import cluster, run, shell, table
 
 
-def shell(sql, *arguments, seconds=180):
-    done = subprocess.run([PURSUIT, "-q", "--format", "csv", *arguments, "-c", sql], capture_output=True, text=True, timeout=seconds)
-    return done.returncode, done.stdout, done.stderr
+def is_equal(one, sql, in_order=True):
+    """The cluster answers as the shell does, to the last digit."""
+    here, there = shell(sql), one.ask(sql)
+    assert here[0] == 0 and here[1].count("\n") > 1, (sql, here)
+    lines = (lambda text: text.splitlines()) if in_order else (lambda text: sorted(text.splitlines()))
+    assert there[0] == 0 and lines(there[1]) == lines(here[1]), (sql, here, there)
 
 
-def data(folder, name, rows, columns):
-    """A table in some files."""
-    os.mkdir(os.path.join(folder, name))
-    features = ", ".join(f"sin(i * {0.37 + at * 0.61}) AS x{at}" for at in range(columns))
-    for part in range(PARTS):
-        source = f"SELECT i, {features} FROM (SELECT value AS i FROM generate_series({part * rows // PARTS + 1}, {(part + 1) * rows // PARTS}))"
-        sql = f"COPY (SELECT * EXCLUDE (i), 2 * x0 - x3 + 0.5 * x1 + 0.1 * sin(i * 9.7) AS y, i % 3 AS g FROM ({source})) TO '{folder}/{name}/{part}.parquet'"
-        status, _, error = shell(sql)
+def moments_are_gathered_where_the_files_are():
+    with tempfile.TemporaryDirectory() as folder, cluster(2) as one:
+        t = table(folder, "t", 40_000, 8)
+        for call in [f"omp('{t}', 'y', 4)", f"omp('{t}', label => 'y', k => 3, exclude => ['g'])", f"sequential_lasso('{t}', 'y', 3)",
+                     f"lasso('{t}', 'y', 3)", f"correlation('{t}', 'y', 5)"]:
+            is_equal(one, f"SELECT * FROM {call}", in_order=False)
+        # Where moments of groups are gathered from other batches, the last digit of a score can be another.
+        is_equal(one, f"SELECT g, rank, feature, round(score, 12) AS score FROM omp('{t}', label => 'y', k => 2, partition_by => 'g') ORDER BY g, rank")
+        is_equal(one, f"SELECT a.rank, a.feature, b.feature AS other FROM omp('{t}', 'y', 2) a JOIN lasso('{t}', 'y', 2) b ON a.rank = b.rank ORDER BY a.rank")
+        # Moments of 1,000 columns: more than the 16 MiB that a message of Ballista's holds by default.
+        wide = table(folder, "wide", 400, 999)
+        is_equal(one, f"SELECT rank, feature FROM omp('{wide}', 'y', 3)")
+
+
+def rows_are_gathered_on_one_executor():
+    with tempfile.TemporaryDirectory() as folder, cluster(2) as one:
+        t, other = table(folder, "t", 4_000, 6), table(folder, "other", 1_000, 6)
+        for call in [f"random_forest('{t}', 'y', 3)", f"sequential_attention('{t}', 'y', 3, '{{\"epochs\": 5}}')",
+                     f"omp((SELECT * FROM '{t}' WHERE x0 > 0), label => 'y', k => 3, reads => 'rows')",
+                     f"omp('{t}', label => 'y', k => 3, folds => 4, reads => 'rows')", f"random_forest('{t}', label => 'y', k => 3, sample_rows => 500)",
+                     f"random_forest('{t}', label => 'y', k => 2, features => (SELECT feature FROM omp('{t}', 'y', 4)))",
+                     f"evaluate('{t}', label => 'y', model => 'linear', selector => 'omp', k => 2, folds => 3, reads => 'rows')",
+                     f"evaluate('{t}', label => 'y', model => 'linear', features => ['x0', 'x1'], test => (SELECT * FROM '{other}'), reads => 'rows')",
+                     f"stability_selection('{t}', label => 'y', selector => 'omp', k => 2, reads => 'rows')"]:
+            is_equal(one, f"SELECT * FROM {call}")
+        is_equal(one, f"SELECT rank, feature FROM random_forest('{t}', 'y', 3) WHERE rank <= 2 ORDER BY rank LIMIT 1")
+        plan = one.ask(f"EXPLAIN SELECT * FROM random_forest('{t}', 'y', 3)")[1]
+        assert "SelectExec" in plan and "ShuffleWriter" in plan, plan
+        # Whatever a query is made of, a selection in it sees every row of its table, and is run once.
+        forest = lambda seed: f"SELECT {seed} AS seed, rank, feature, score FROM random_forest('{t}', label => 'y', k => 2, seed => {seed})"
+        is_equal(one, " UNION ALL ".join(forest(seed) for seed in range(3)), in_order=False)
+        is_equal(one, f"SELECT a.feature, b.score FROM ({forest(1)}) a JOIN ({forest(2)}) b ON a.rank = b.rank", in_order=False)
+        is_equal(one, f"SELECT count(*) AS n, sum(s.score) AS total FROM '{t}' AS t CROSS JOIN ({forest(1)}) AS s WHERE t.g = 1")
+        is_equal(one, f"SELECT g, (SELECT max(score) FROM ({forest(3)})) AS best, count(*) AS n FROM '{t}' GROUP BY g", in_order=False)
+        # Mistakes are said as the shell says them.
+        for call, part in [(f"random_forest((SELECT * FROM '{t}' WHERE x0 > 5), label => y, k => 2)", "random_forest"),
+                           (f"random_forest('{t}', 'nothing', 2)", "no column `nothing`")]:
+            here, there = shell(f"SELECT * FROM {call}"), one.ask(f"SELECT * FROM {call}")
+            assert here[0] != 0 and there[0] != 0 and part in there[2], (here, there)
+
+
+def groups_are_answered_on_different_executors():
+    with tempfile.TemporaryDirectory() as folder, cluster(2) as one:
+        t = table(folder, "t", 6_000, 6)
+        for call in [f"random_forest('{t}', label => 'y', k => 2, partition_by => 'g')",
+                     f"sequential_attention('{t}', label => 'y', k => 2, epochs => 3, partition_by => 'g')",
+                     f"random_forest((SELECT *, x0 > 0 AS h FROM '{t}'), label => 'y', k => 2, partition_by => ['g', 'h'])"]:
+            is_equal(one, f"SELECT * FROM {call}", in_order=False)
+            plan = one.ask(f"EXPLAIN SELECT * FROM {call}")[1]
+            assert "by_group" in plan, plan
+        is_equal(one, f"SELECT * FROM random_forest('{t}', label => 'y', k => 2, partition_by => 'g') ORDER BY g, rank LIMIT 3")
+        nothing = f"SELECT * FROM random_forest((SELECT * FROM '{t}' WHERE x0 > 5), label => 'y', k => 2, partition_by => 'g')"
+        assert one.ask(nothing)[:2] == shell(nothing)[:2], (one.ask(nothing), shell(nothing))
+        # A file is read by one, and all groups are answered there.
+        is_equal(one, f"SELECT * FROM random_forest('{t}0.parquet', label => 'y', k => 2, partition_by => 'g')")
+
+
+def what_only_the_shell_has_stays_there():
+    with tempfile.TemporaryDirectory() as folder, cluster(1) as one:
+        t = table(folder, "t", 2_000, 5)
+        is_equal(one, "SELECT feature FROM omp('sample.diabetes', 'label', 2)")
+        is_equal(one, f"SELECT * FROM sequential_attention('{t}', label => y, k => 2, passes => 'one')")
+        is_equal(one, f"SELECT s.feature FROM omp('{t}', 'y', 1) AS s JOIN omp('sample.diabetes', 'label', 1) AS d ON s.rank = d.rank")
+        is_equal(one, f"SELECT * FROM predict((SELECT * FROM '{t}' LIMIT 5), model => (SELECT * FROM fit('{t}', label => y)))", in_order=False)
+
+
+def rows_that_do_not_fit_are_said():
+    with tempfile.TemporaryDirectory() as folder, cluster(1, "--memory-limit", "16MB") as one:
+        t = table(folder, "t", 300_000, 6)
+        status, _, error = one.ask(f"SELECT * FROM sequential_attention('{t}', 'y', 2, '{{\"epochs\": 1}}')")
+        assert status != 0 and "sample_rows" in error and "passes => 'one'" in error, error
+        status, _, error = one.ask(f"SELECT * FROM sequential_attention('{t}', 'y', 2, '{{\"epochs\": 1, \"sample_rows\": 1000}}')")
         assert status == 0, error
-    return f"{folder}/{name}/"
 
 
-@contextmanager
-def cluster(executors, port=PORT, heartbeat=1, timeout=4):
-    folder = tempfile.mkdtemp()
-    log = open(os.path.join(folder, "log"), "w+")
-    start = lambda *arguments: subprocess.Popen([PURSUIT, *arguments], stdout=subprocess.PIPE, stderr=log, text=True)
-    processes = [start("scheduler", "--listen", f"127.0.0.1:{port}", "--executor-timeout", str(timeout))]
-    assert processes[0].stdout.readline().startswith("scheduler")
-    try:
-        for _ in range(executors):
-            processes.append(start("executor", "--scheduler", f"127.0.0.1:{port}", "--tasks", "2", "--heartbeat", str(heartbeat)))
-            assert processes[-1].stdout.readline().startswith("executor")
-        url = f"df://127.0.0.1:{port}"
-        with open(os.path.join(folder, "one.csv"), "w") as file:
-            file.write("a\n1\n")
-        until(lambda: shell(f"SELECT a FROM '{folder}/one.csv'", "--cluster", url)[1] == "a\n1\n", 30, "the cluster answers")
-        yield url, processes
-    except BaseException:
-        log.flush()
-        with open(log.name) as file:
-            print("---- log ----", file.read()[-4000:])
-        raise
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def answers_are_equal():
-    with tempfile.TemporaryDirectory() as folder, cluster(2) as (url, _):
-        table = data(folder, "t", 40_000, 8)
-        for call in [f"omp('{table}', 'y', 4)", f"omp('{table}', label => 'y', k => 3, exclude => ['g'])", f"sequential_lasso('{table}', 'y', 3)",
-                     f"lasso('{table}', 'y', 3)", f"correlation('{table}', 'y', 5)", f"omp('{table}', label => 'y', k => 2, partition_by => 'g')"]:
-            sql = f"SELECT * FROM {call}"
-            here, there = shell(sql), shell(sql, "--cluster", url)
-            assert here[0] == 0, here
-            assert sorted(there[1].splitlines()) == sorted(here[1].splitlines()), (call, here, there)
-        joined = f"SELECT a.rank, a.feature, b.feature AS other FROM omp('{table}', 'y', 2) a JOIN lasso('{table}', 'y', 2) b ON a.rank = b.rank ORDER BY a.rank"
-        assert shell(joined, "--cluster", url)[1] == shell(joined)[1]
-        # More than the 16 MiB that a message of Ballista's holds by default: moments of 1,000 columns, twice.
-        wide = data(folder, "wide", 400, 900)
-        sql = f"SELECT rank, feature FROM omp('{wide}', 'y', 3)"
-        assert shell(sql, "--cluster", url)[1] == shell(sql)[1]
-
-
-def selectors_that_read_rows_see_all_of_them():
-    """Their rows come from the cluster, which filters them and cuts them to the columns that count."""
-    with tempfile.TemporaryDirectory() as folder, cluster(2) as (url, _):
-        table = data(folder, "t", 4_000, 6)
-        for call in [f"random_forest('{table}', 'y', 3)", f"sequential_attention('{table}', 'y', 3, '{{\"epochs\": 5}}')",
-                     f"omp((SELECT * FROM '{table}' WHERE x0 > 0), label => 'y', k => 3, reads => 'rows')",
-                     f"evaluate('{table}', label => 'y', model => 'linear', selector => 'omp', k => 2, folds => 3)"]:
-            sql = f"SELECT * FROM {call}"
-            here, there = shell(sql), shell(sql, "--cluster", url)
-            assert here[0] == 0 and here[1].count("\n") > 2, here
-            assert there[1] == here[1], (call, here, there)
-        status, plan, error = shell(f"EXPLAIN SELECT * FROM random_forest('{table}', 'y', 3)", "--cluster", url)
-        assert "SelectExec" in plan and "DistributedQueryExec" in plan, (plan, error)
-        # Tables that only the shell has.
-        sql = "SELECT feature FROM omp('sample.diabetes', 'label', 2)"
-        assert shell(sql, "--cluster", url)[1] == shell(sql)[1]
-
-
-def an_executor_that_dies_is_replaced():
-    with tempfile.TemporaryDirectory() as folder, cluster(2) as (url, processes):
-        table = data(folder, "t", 2_000_000, 12)
-        sql = f"SELECT rank, feature, score FROM omp('{table}', 'y', 4)"
-        expected = shell(sql)[1]
-        answers = []
-        thread = threading.Thread(target=lambda: answers.append(shell(sql, "--cluster", url)))
-        thread.start()
-        time.sleep(1.0)
-        assert not answers, "the query was over before the executor died"
-        processes[1].send_signal(signal.SIGKILL)
-        thread.join(120)
-        assert answers[0][1] == expected, answers
-
-
-def a_scheduler_that_is_not_there_is_said():
+def mistakes_of_whoever_asks_are_said():
+    status, _, error = shell("SELECT 1 AS a", "--cluster", "nonsense")
+    assert status != 0 and "df://" in error, error
     with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
         file.write("a\n1\n")
         file.flush()
         status, _, error = shell(f"SELECT a FROM '{file.name}'", "--cluster", "df://127.0.0.1:1")
         assert status != 0 and error, error
-    status, _, error = shell("SELECT 1 AS a", "--cluster", "nonsense")
-    assert status != 0 and "df://" in error, error
 
 
-run([answers_are_equal, selectors_that_read_rows_see_all_of_them, an_executor_that_dies_is_replaced, a_scheduler_that_is_not_there_is_said])
+run([moments_are_gathered_where_the_files_are, rows_are_gathered_on_one_executor, groups_are_answered_on_different_executors,
+     what_only_the_shell_has_stays_there, rows_that_do_not_fit_are_said, mistakes_of_whoever_asks_are_said])

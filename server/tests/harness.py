@@ -1,5 +1,5 @@
-"""Servers as an operator starts them, on loopback and on ports that are free."""
-import json, os, shutil, subprocess, sys, tempfile, time, traceback, urllib.error, urllib.request
+"""Servers and clusters as an operator starts them, on loopback and on ports that are free."""
+import json, os, shutil, socket, subprocess, sys, tempfile, time, traceback, urllib.error, urllib.request
 from contextlib import contextmanager
 
 PURSUIT = os.environ["PURSUIT"]
@@ -82,6 +82,91 @@ class Server:
 @contextmanager
 def server(*arguments, **options):
     one = Server(*arguments, **options)
+    try:
+        yield one
+    except BaseException:
+        print("---- log ----", one.logged()[-4000:], file=sys.stderr)
+        raise
+    finally:
+        one.stop()
+
+
+def shell(sql, *arguments, seconds=180):
+    """Exit code, the answer, and what was complained about."""
+    done = subprocess.run([PURSUIT, "-q", "--format", "csv", *arguments, "-c", sql], capture_output=True, text=True, timeout=seconds)
+    return done.returncode, done.stdout, done.stderr
+
+
+def table(folder, name, rows, columns, parts=4):
+    """A table in some files."""
+    os.mkdir(os.path.join(folder, name))
+    features = ", ".join(f"sin(i * {0.37 + at * 0.61}) AS x{at}" for at in range(columns))
+    for part in range(parts):
+        source = f"SELECT i, {features} FROM (SELECT value AS i FROM generate_series({part * rows // parts + 1}, {(part + 1) * rows // parts}))"
+        sql = f"COPY (SELECT * EXCLUDE (i), 2 * x0 - x3 + 0.5 * x1 + 0.1 * sin(i * 9.7) AS y, i % 3 AS g FROM ({source})) TO '{folder}/{name}/{part}.parquet'"
+        status, _, error = shell(sql)
+        assert status == 0, error
+    return f"{folder}/{name}/"
+
+
+def cpu(process):
+    """Seconds of computing of a process."""
+    with open(f"/proc/{process.pid}/stat") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Cluster:
+    """A scheduler and some executors."""
+
+    def __init__(self, executors, *arguments, timeout=8):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.url = f"df://127.0.0.1:{self.port}"
+        self.folder = tempfile.mkdtemp()
+        self.log = open(os.path.join(self.folder, "log"), "w+")
+        self.timeout = timeout
+        self.executors = []
+        self.start_scheduler()
+        for _ in range(executors):
+            self.start_executor(*arguments)
+        with open(os.path.join(self.folder, "one.csv"), "w") as file:
+            file.write("a\n1\n")
+        self.until_it_answers()
+
+    def start(self, *arguments):
+        process = subprocess.Popen([PURSUIT, *arguments], stdout=subprocess.PIPE, stderr=self.log, text=True)
+        assert process.stdout.readline().startswith(arguments[0]), self.logged()
+        return process
+
+    def start_scheduler(self):
+        self.scheduler = self.start("scheduler", "--listen", f"127.0.0.1:{self.port}", "--executor-timeout", str(self.timeout))
+
+    def start_executor(self, *arguments):
+        self.executors.append(self.start("executor", "--scheduler", f"127.0.0.1:{self.port}", "--tasks", "2", "--heartbeat", "1", *arguments))
+
+    def until_it_answers(self):
+        until(lambda: self.ask(f"SELECT a FROM '{self.folder}/one.csv'")[1] == "a\n1\n", 60, "the cluster answers")
+
+    def ask(self, sql, **options):
+        return shell(sql, "--cluster", self.url, **options)
+
+    def logged(self):
+        with open(self.log.name) as file:
+            return file.read()
+
+    def stop(self):
+        for process in [self.scheduler, *self.executors]:
+            process.kill()
+            process.wait()
+        self.log.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@contextmanager
+def cluster(*arguments, **options):
+    one = Cluster(*arguments, **options)
     try:
         yield one
     except BaseException:

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ballista_core::config::{BALLISTA_CLIENT_GRPC_MAX_MESSAGE_SIZE, BALLISTA_CLIENT_GRPC_TIMEOUT_SECONDS};
+use ballista_core::config::{
+    BALLISTA_ADAPTIVE_PLANNER_ENABLED, BALLISTA_CLIENT_GRPC_MAX_MESSAGE_SIZE, BALLISTA_CLIENT_GRPC_TIMEOUT_SECONDS,
+};
 use ballista_core::extension::{SessionConfigExt, SessionStateExt};
 use ballista_core::planner::BallistaQueryPlanner;
-use datafusion::catalog::Session;
+use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::plan_datafusion_err;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::listing::ListingTable;
@@ -18,10 +20,11 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use datafusion_proto::protobuf::LogicalPlanNode;
-use pursuit::Engine;
 use pursuit::shell::Hook;
+use pursuit::{Engine, Travel};
 
 use super::MESSAGE_MAX;
+use super::codec::codecs;
 
 /// Longest that a call to the scheduler may take; planning a query of 1,000 columns takes seconds.
 const CALL_SECONDS: &str = "120";
@@ -36,26 +39,31 @@ pub fn hook(url: &str) -> Result<Hook> {
         let options = state.config_mut().options_mut();
         options.set(BALLISTA_CLIENT_GRPC_MAX_MESSAGE_SIZE, &MESSAGE_MAX.to_string())?;
         options.set(BALLISTA_CLIENT_GRPC_TIMEOUT_SECONDS, CALL_SECONDS)?;
-        let cluster = BallistaQueryPlanner::new(scheduler.clone(), state.config().ballista_config());
-        let planner = Planner { cluster };
+        // The adaptive planner runs a branch of a UNION once for each branch if it comes from one partition, as selections do.
+        options.set(BALLISTA_ADAPTIVE_PLANNER_ENABLED, "false")?;
+        let engine = Engine::default();
+        let (codec, _) = codecs(&engine);
+        let cluster = BallistaQueryPlanner::with_extension(scheduler.clone(), state.config().ballista_config(), codec);
+        let planner = Planner { cluster, travel: engine.travel() };
         *ctx.state_ref().write() = SessionStateBuilder::new_from_existing(state).with_query_planner(Arc::new(planner)).build();
         // The upgrade leaves no functions but its own.
-        Engine::default().register(ctx)
+        engine.register(ctx)
     }))
 }
 
-/// Decides where a query runs. What reads files alone goes to the cluster. All else stays here, because the cluster has no such table: samples, tables in
-/// memory, and selectors that read rows. These plan their own inputs, which come by again, and are read by the cluster if they are files: so rows are
-/// filtered and cut to the columns that count where they are, and arrive here all of them, in one stream.
+/// Decides where a query runs. What reads files alone, or selects from what does, goes to the cluster. All else stays here, because the cluster has no such table:
+/// samples, tables in memory, models that are applied, and selections in one pass. Those plan their own inputs, which come by again, and are read by the cluster if
+/// they are files: so rows are filtered and cut to the columns that count where they are, and arrive here all of them, in one stream.
 #[derive(Debug)]
 struct Planner {
     cluster: BallistaQueryPlanner<LogicalPlanNode>,
+    travel: Travel,
 }
 
 #[async_trait]
 impl QueryPlanner for Planner {
     async fn create_physical_plan(&self, plan: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
-        if reads_files_alone(plan)? {
+        if self.reads_files_alone(plan)? {
             self.cluster.create_physical_plan(plan, session).await
         } else {
             DefaultPhysicalPlanner::default().create_physical_plan(plan, session).await
@@ -63,20 +71,33 @@ impl QueryPlanner for Planner {
     }
 }
 
-fn reads_files_alone(plan: &LogicalPlan) -> Result<bool> {
-    let (mut files, mut others) = (0, 0);
-    plan.apply_with_subqueries(|node| {
-        match node {
-            LogicalPlan::TableScan(scan) => {
-                let table = source_as_provider(&scan.source);
-                let is_file = table.is_ok_and(|table| table.downcast_ref::<ListingTable>().is_some());
-                *(if is_file { &mut files } else { &mut others }) += 1;
+impl Planner {
+    fn reads_files_alone(&self, plan: &LogicalPlan) -> Result<bool> {
+        let (mut files, mut others) = (0, 0);
+        plan.apply_with_subqueries(|node| {
+            match node {
+                LogicalPlan::TableScan(scan) => {
+                    let is_file = match source_as_provider(&scan.source) {
+                        Ok(table) => self.is_file(table.as_ref())?,
+                        Err(_) => false,
+                    };
+                    *(if is_file { &mut files } else { &mut others }) += 1;
+                }
+                // Files are written by whoever asks.
+                LogicalPlan::Copy(_) | LogicalPlan::Dml(_) => others += 1,
+                _ => {}
             }
-            // EXPLAIN shows where a query would run, and files are written by whoever asks.
-            LogicalPlan::Explain(_) | LogicalPlan::Copy(_) | LogicalPlan::Dml(_) => others += 1,
-            _ => {}
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(files > 0 && others == 0)
+    }
+
+    /// Whether a table is a file, or a selection from such.
+    fn is_file(&self, table: &dyn TableProvider) -> Result<bool> {
+        if table.downcast_ref::<ListingTable>().is_some() {
+            return Ok(true);
         }
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(files > 0 && others == 0)
+        let Some((_, inputs)) = self.travel.pack_table(table) else { return Ok(false) };
+        inputs.into_iter().try_fold(true, |all, input| Ok(all && self.reads_files_alone(input)?))
+    }
 }

@@ -7,8 +7,11 @@ use ballista_core::registry::BallistaFunctionRegistry;
 use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_process};
 use clap::Args;
 use datafusion::prelude::SessionConfig;
+use pursuit::Engine;
+use tonic::transport::Endpoint;
 
-use super::{MESSAGE_MAX, state};
+use super::codec::codecs;
+use super::{MAKE, MESSAGE_MAX, state};
 use crate::serve::size;
 
 /// Does the work of a cluster
@@ -42,7 +45,10 @@ pub struct Executor {
 impl Executor {
     pub async fn run(self) -> Result<(), String> {
         crate::logs::start();
-        let functions = state(SessionConfig::new_with_ballista()).map_err(|error| error.strip_backtrace())?;
+        let engine = Engine::default();
+        log_remarks(&engine);
+        let functions = state(&engine, SessionConfig::new_with_ballista()).map_err(|error| error.strip_backtrace())?;
+        let (logical, physical) = codecs(&engine);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let (port, grpc_port) = two_ports(self.listen)?;
         let config = ExecutorProcessConfig {
@@ -60,11 +66,24 @@ impl Executor {
             grpc_max_encoding_message_size: MESSAGE_MAX,
             memory_pool_size: self.memory_limit.map(|bytes| bytes as u64),
             override_function_registry: Some(Arc::new(BallistaFunctionRegistry::from(&functions))),
+            override_logical_codec: Some(logical),
+            override_physical_codec: Some(physical),
+            override_create_grpc_client_endpoint: Some(Arc::new(|endpoint: Endpoint| Ok(endpoint.user_agent(MAKE)?))),
             ..Default::default()
         };
         println!("executor {}:{port}", self.listen);
         start_executor_process(Arc::new(config)).await.map_err(|error| format!("executor: {error}"))
     }
+}
+
+/// What selections have to remark, of which clients learn nothing here, is logged.
+fn log_remarks(engine: &Engine) {
+    let progress = Arc::downgrade(&engine.progress());
+    engine.progress().on_idle(move || {
+        for remark in progress.upgrade().into_iter().flat_map(|progress| progress.take_remarks()) {
+            tracing::info!(remark);
+        }
+    });
 }
 
 /// Two ports that nobody has at the moment.
