@@ -298,7 +298,8 @@ impl Flight {
             let prepared = || Some(ticket.unpack::<CommandPreparedStatementQuery>().ok()??.prepared_statement_handle);
             query.or_else(prepared)
         });
-        handles.fold(false, |found, handle| login.statements.cancel(&handle) || found)
+        // All of them, not only the first that is found.
+        handles.filter(|handle| login.statements.cancel(handle)).count() > 0
     }
 }
 

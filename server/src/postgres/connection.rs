@@ -32,13 +32,16 @@ const WATCH: Duration = Duration::from_millis(50);
 /// For answers that are on their way when the server ends.
 const LINGER: Duration = Duration::from_millis(100);
 
+/// A process id and a key, which only the client knows.
+type Secret = (i32, Vec<u8>);
+
 /// What the connections of this protocol share.
 pub(super) struct Shared {
     pub server: Arc<Server>,
     pub needs_tls: bool,
     pub keys: RandomPidSecretKeyGenerator,
-    /// Who can be cancelled, by what only the client knows.
-    sessions: Mutex<HashMap<(i32, Vec<u8>), Weak<Session>>>,
+    /// Who can be cancelled.
+    sessions: Mutex<HashMap<Secret, Weak<Session>>>,
 }
 
 impl Shared {

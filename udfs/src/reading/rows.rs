@@ -15,7 +15,9 @@ use crate::reading::order::{self, Content};
 use crate::reading::plan::{Class, Plan};
 use crate::reading::table::{DesignColumn, Label, Seen};
 use crate::settings::common::Nulls;
+use growing::{extend, make_room, retain};
 
+mod growing;
 mod kept;
 
 /// Gathers rows as they come, column by column.
@@ -351,7 +353,10 @@ impl Raw {
 
     fn append(&mut self, other: Raw) {
         match (self, other) {
-            (Raw::Numbers(mine), Raw::Numbers(theirs)) => mine.extend(theirs),
+            (Raw::Numbers(mine), Raw::Numbers(theirs)) => {
+                make_room(mine, theirs.len());
+                mine.extend(theirs);
+            }
             (Raw::Levels { codes, names }, Raw::Levels { codes: theirs, names: their_names }) => {
                 names.append(codes, theirs, their_names);
             }
@@ -452,18 +457,6 @@ impl Raw {
 /// Many more than a limit.
 fn many(limit: usize) -> usize {
     limit.saturating_mul(10).saturating_add(1000)
-}
-
-fn extend(values: &mut Vec<f64>, rows: usize, numbers: &dyn Numbers) {
-    let start = values.len();
-    values.resize(start + rows, 0.0);
-    numbers.fill(0, &mut values[start..]);
-}
-
-fn retain(values: &mut Vec<f64>, kept: &[usize]) {
-    if !values.is_empty() {
-        *values = kept.iter().map(|row| values[*row]).collect();
-    }
 }
 
 /// Subtracts the weighted mean of the known values among the first `own`; a missing value becomes 0, which is the mean.

@@ -1,6 +1,7 @@
 //! Rows that are kept for a while, as a sample of a table is: fewer of them, weighed, or handed over again.
 
-use super::{Raw, RowsBuilder, retain};
+use super::growing::retain;
+use super::{Raw, RowsBuilder};
 use crate::reading::block::{Block, Numbers};
 use crate::reading::names::Names;
 use crate::reading::plan::Plan;
