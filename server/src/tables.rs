@@ -182,8 +182,8 @@ async fn open(ctx: &SessionContext, path: &Path, format: Format) -> Result<Arc<d
         Format::Parquet => ctx.read_parquet(location, ParquetReadOptions::default()).await?,
         Format::Csv => ctx.read_csv(location, CsvReadOptions::new()).await?,
         Format::Json => {
-            let mut options = JsonReadOptions::default();
-            options.file_extension = ending.as_deref().unwrap_or(".json");
+            let file_extension = ending.as_deref().unwrap_or(".json");
+            let options = JsonReadOptions { file_extension, ..Default::default() };
             ctx.read_json(location, options).await?
         }
     };

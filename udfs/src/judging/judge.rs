@@ -61,6 +61,9 @@ pub(crate) fn train<'a>(
 ) -> Result<Trainer<'a>> {
     let mut trainer = Trainer::on(Arc::clone(train), Some(Arc::clone(learnt)), inputs, training, run)?;
     for step in 0..steps {
+        if step % (steps / 100).max(1) == 0 {
+            run.step(step, steps)?;
+        }
         let cooled = if (step as f64) < COOLING * steps as f64 { 1.0 } else { 0.2 };
         trainer.step(Gate::default(), cooled * training.learning_rate)?;
     }
@@ -76,7 +79,9 @@ pub(crate) fn fit(
     steps: usize,
     run: &Run,
 ) -> Result<Vec<Verdict>> {
-    let trainer = train(inputs, learnt, training, steps, run)?;
+    // How far one of many has come is nobody's concern.
+    let quiet = run.quiet();
+    let trainer = train(inputs, learnt, training, steps, &quiet)?;
     let verdict = |(samples, rows): &Part<'_>| {
         let _memory = run.reserve(rows.len() * (4 * inputs.loss.outputs() + 8 * size_of::<f64>()))?;
         Ok(judge(inputs, &trainer.mlp.outputs(samples, rows, run)?, (samples, rows)))

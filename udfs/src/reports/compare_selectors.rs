@@ -205,8 +205,10 @@ fn ranked(names: &[&str], entries: &[Result<Entry>], problem: &Problem) -> Vec<V
     let mut order: Vec<usize> = (0..names.len()).collect();
     let score = |at: usize| entries[at].as_ref().ok().and_then(|entry| entry.score).map_or(f64::NEG_INFINITY, |(score, _)| score);
     let size = |at: usize| entries[at].as_ref().map_or(usize::MAX, |entry| entry.units.len());
+    // The last digits depend on the order in which features were summed, and decide nothing.
+    let rounded = |at: usize| (1e12 * score(at)).round();
     // Of equal ones that with fewer features, then the one that was named first.
-    order.sort_by(|a, b| score(*b).total_cmp(&score(*a)).then(size(*a).cmp(&size(*b))).then(a.cmp(b)));
+    order.sort_by(|a, b| rounded(*b).total_cmp(&rounded(*a)).then(size(*a).cmp(&size(*b))).then(a.cmp(b)));
     let own = |at: usize| entries[at].as_ref().ok();
     let likeness = |at: usize| -> Vec<(usize, f64)> {
         let Some(mine) = own(at) else { return Vec::new() };
