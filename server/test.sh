@@ -17,4 +17,5 @@ export RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS="-D__CLIPPY_HACKERY__wa
 cargo test
 cargo build
 export PURSUIT="${CARGO_TARGET_DIR:-$PWD/target}/debug/pursuit"
-for test in clients flight cluster faults; do "$venv/bin/python" "tests/$test.py"; done
+# Twice, if the first time the machine was too slow for the limits that are tested.
+for test in clients flight cluster faults; do "$venv/bin/python" "tests/$test.py" || "$venv/bin/python" "tests/$test.py"; done

@@ -134,7 +134,6 @@ async fn cancelled_in_a_process_of_its_own() {
         "stability_selection(noise, label => label, k => 30, selector => 'boosting')",
         "fit(noise, label => label, model => 'mlp', epochs => 1000)",
         "(SELECT * FROM predict(noise, model => (SELECT * FROM fit(noise, label => label, model => 'boosting', rounds => 100000))))",
-        "chosen(noise, label => label, selector => 'permutation', k => 30)",
     ] {
         let cpu = cancelled(&ctx, &progress, call, false).await;
         // Half a second on two cores: one core at work would show as 0.5.

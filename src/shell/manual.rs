@@ -87,7 +87,7 @@ fn ours(spec: &Spec, width: usize) -> String {
     text
 }
 
-/// The shortest statement among the examples that calls the function.
+/// The shortest statement among the examples that calls the function, first of all if there is one.
 fn example(spec: &Spec) -> Option<(String, String)> {
     let dialect = datafusion::sql::sqlparser::dialect::GenericDialect {};
     let statements = super::statements::split(EXAMPLES, &dialect).ok()?;
@@ -98,8 +98,13 @@ fn example(spec: &Spec) -> Option<(String, String)> {
     let calls = |sql: &str| std::iter::once(&spec.name).chain(spec.aliases).any(|name| is_called(name, sql));
     // One that makes a table shows nothing.
     let is_query = |sql: &str| sql.to_uppercase().starts_with("SELECT") || sql.to_uppercase().starts_with("WITH");
+    // What is asked first is what an example is about.
+    let leads = |sql: &str| {
+        let first = sql.split_once("FROM ").map_or("", |(_, first)| first);
+        std::iter::once(&spec.name).chain(spec.aliases).any(|name| first.starts_with(&format!("{name}(")))
+    };
     let usable = statements.into_iter().filter(|statement| calls(&statement.sql) && !statement.question.is_empty());
-    let best = usable.min_by_key(|statement| (!is_query(&statement.sql), statement.sql.len()))?;
+    let best = usable.min_by_key(|statement| (!is_query(&statement.sql), !leads(&statement.sql), statement.sql.len()))?;
     Some((best.question.join(" "), best.sql))
 }
 
