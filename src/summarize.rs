@@ -165,11 +165,12 @@ impl Summarizing {
             .into_iter()
             .chain(self.plan.features.iter().map(|feature| feature.is_text))
             .collect();
+        // A few rows at a time, so that a query can be dropped between them; fewer where they are wide.
+        let rows_at_once = (VALUES_AT_ONCE / self.columns.len().max(1)).clamp(256, 8192);
         let mut batches = input.execute(partition, context)?;
         while let Some(batch) = batches.try_next().await? {
-            // A few rows at a time, so that a query can be dropped between them.
-            for start in (0..batch.num_rows()).step_by(ROWS_AT_ONCE) {
-                let rows = batch.slice(start, ROWS_AT_ONCE.min(batch.num_rows() - start));
+            for start in (0..batch.num_rows()).step_by(rows_at_once) {
+                let rows = batch.slice(start, rows_at_once.min(batch.num_rows() - start));
                 let columns: Vec<(ArrayRef, bool)> =
                     self.columns.iter().zip(&texts).map(|(at, is_text)| (Arc::clone(rows.column(*at)), *is_text)).collect();
                 let pushed = with_blocks(&columns, |blocks| {
@@ -186,4 +187,5 @@ impl Summarizing {
     }
 }
 
-const ROWS_AT_ONCE: usize = 8192;
+/// Texts of so many values take some hundredths of a second.
+const VALUES_AT_ONCE: usize = 1 << 17;
