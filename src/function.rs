@@ -452,6 +452,7 @@ fn object(names: impl Iterator<Item = String>, values: Vec<Value>) -> Result<Val
     }
     Ok(Value::Object(object))
 }
+
 /// What a source of tables says is wrong, on one line.
 fn why_unread(error: &DataFusionError) -> String {
     let why = error.strip_backtrace().replace("\ncaused by\n", ": ");

@@ -80,8 +80,8 @@ class Server:
 
 
 @contextmanager
-def server(*arguments, **options):
-    one = Server(*arguments, **options)
+def stopped(one):
+    """Stops it in the end, and shows its log if a test fails."""
     try:
         yield one
     except BaseException:
@@ -89,6 +89,10 @@ def server(*arguments, **options):
         raise
     finally:
         one.stop()
+
+
+def server(*arguments, **options):
+    return stopped(Server(*arguments, **options))
 
 
 def shell(sql, *arguments, seconds=180):
@@ -164,16 +168,8 @@ class Cluster:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-@contextmanager
 def cluster(*arguments, **options):
-    one = Cluster(*arguments, **options)
-    try:
-        yield one
-    except BaseException:
-        print("---- log ----", one.logged()[-4000:], file=sys.stderr)
-        raise
-    finally:
-        one.stop()
+    return stopped(Cluster(*arguments, **options))
 
 
 def until(condition, seconds, what):
