@@ -69,12 +69,14 @@ mod travel;
 #[cfg(feature = "shell")]
 pub mod ui;
 mod wait;
+mod wanted;
 mod which;
 
 pub use dataframe::SelectFeatures;
 pub use engine::Engine;
 pub use progress::Progress;
 pub use travel::Travel;
+pub use wanted::{Wanted, Wish};
 
 /// Marks a session in which a path is a table, by `SessionConfig::with_extension`: what is wrong with a path is then said by what is on the disk. Without it nobody learns from a mistake which files there are.
 #[derive(Debug)]

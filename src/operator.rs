@@ -22,6 +22,7 @@ use futures::future::{BoxFuture, FutureExt, Shared};
 use futures::stream::{BoxStream, StreamExt};
 
 use crate::panics;
+use crate::wanted::Wanted;
 
 /// What an operator is beside being a node of a plan.
 pub(crate) trait Operator: fmt::Debug + Send + Sync + Sized + 'static {
@@ -189,7 +190,12 @@ impl<O: Operator> ExecutionPlan for OperatorExec<O> {
             common: Arc::clone(&self.common),
         };
         let function = self.operator.function().to_string();
+        let wanted = execution.context.session_config().get_extension::<Wanted>();
         let stream = Arc::clone(&self.operator).execute(execution)?;
+        let stream = match wanted {
+            Some(wanted) => wanted.guard(stream),
+            None => stream,
+        };
         // A panic while a batch is made would take the runtime's thread, and in a shell the process, with it.
         let stream = AssertUnwindSafe(stream).catch_unwind().map(move |batch| {
             batch.unwrap_or_else(|panic| {

@@ -11,6 +11,7 @@ use pursuit::Engine;
 use tonic::transport::Endpoint;
 
 use super::codec::codecs;
+use super::stages::Stages;
 use super::{MAKE, MESSAGE_MAX, state};
 use crate::serve::size;
 
@@ -68,6 +69,7 @@ impl Executor {
             override_function_registry: Some(Arc::new(BallistaFunctionRegistry::from(&functions))),
             override_logical_codec: Some(logical),
             override_physical_codec: Some(physical),
+            override_execution_engine: Some(Arc::new(Stages::default())),
             override_create_grpc_client_endpoint: Some(Arc::new(|endpoint: Endpoint| Ok(endpoint.user_agent(MAKE)?))),
             ..Default::default()
         };

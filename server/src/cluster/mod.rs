@@ -7,6 +7,7 @@ mod client;
 mod codec;
 mod executor;
 mod scheduler;
+mod stages;
 mod watched;
 
 pub use client::hook;
