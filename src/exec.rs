@@ -20,7 +20,7 @@ use datafusion::physical_plan::{
 };
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use pursuit_udfs::{Count, Lease, Plan, Reads, RowsBuilder, Run, Seen, Shown};
+use pursuit_udfs::{Budget, Count, Lease, Plan, Reads, RowsBuilder, Run, Seen, Shown};
 use rayon::prelude::*;
 use tokio::task::JoinError;
 
@@ -28,7 +28,7 @@ use crate::call::Call;
 use crate::columns::Batch;
 use crate::error::named;
 use crate::gathered::Gathered;
-use crate::inputs::{check_by_keys, check_whole, narrow, steady, stored_bytes, unmerged};
+use crate::inputs::{check_by_keys, check_whole, narrow, reading_bytes, steady, stored_bytes, unmerged};
 use crate::lanes::Lane;
 use crate::memory::Memory;
 use crate::operator::{Execution, Operator, OperatorExec, one_answer};
@@ -349,6 +349,8 @@ impl Selection {
         active: &Arc<Active>,
         converter: &Option<Arc<RowConverter>>,
     ) -> Result<Groups> {
+        let reading = reading_bytes(&self.inputs[0], context, self.call.columns.len());
+        memory.grow(reading)?;
         let context = &steady(context, self.call.columns.len());
         // Dropping the set ends the reads.
         let mut reads: JoinSet<Result<Groups>> = JoinSet::new();
@@ -392,6 +394,7 @@ impl Selection {
                 }
             }
         }
+        memory.shrink(reading);
         if groups.is_empty() && self.call.partitions.is_empty() {
             groups.insert(None, Gathered::new(&self.call));
         }

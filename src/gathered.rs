@@ -104,7 +104,7 @@ impl Gathered {
             Gathered::Moments(moments) => of_moments(*moments),
             Gathered::Sample(sample) => {
                 let Sample { drawn, plan, parting } = *sample;
-                let (builder, seen) = drawn.into_builder()?;
+                let (mut builder, seen) = drawn.into_builder()?;
                 let mut read = match parting {
                     None => of_rows(builder, held_out)?,
                     Some(parting) => {

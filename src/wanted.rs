@@ -36,6 +36,7 @@ impl Wanted {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use datafusion::arrow::datatypes::Schema;
     use std::sync::Arc;
     use std::time::Duration;
 
@@ -63,7 +64,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_wanted_comes_whole() {
         let (wish, wanted) = Wanted::new();
-        let batches = wanted.guard(stream::iter((0..3).map(|_| Ok(RecordBatch::new_empty(Arc::default())))).boxed());
+        let batches = wanted.guard(stream::iter((0..3).map(|_| Ok(RecordBatch::new_empty(Schema::empty().into())))).boxed());
         assert_eq!(batches.collect::<Vec<_>>().await.len(), 3);
         drop(wish);
     }

@@ -18,6 +18,7 @@ mod running;
 mod script;
 mod session;
 mod statements;
+mod thrift;
 mod words;
 
 use std::ffi::OsString;

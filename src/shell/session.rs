@@ -12,6 +12,7 @@ use pursuit_udfs::OptionType;
 use pursuit_udfs::options::Bytes;
 
 use super::progress_line::ProgressLine;
+use super::thrift;
 use crate::{Engine, ReadsFiles};
 
 /// What the session of every command can be told.
@@ -55,6 +56,7 @@ impl Session {
         }
         let mut runtime = RuntimeEnvBuilder::new().with_object_store_registry(Arc::clone(&stores) as _);
         if let Some(limit) = arguments.memory_limit {
+            thrift::save_memory();
             let consumers_named = std::num::NonZeroUsize::new(3).expect("three is not zero");
             runtime = runtime.with_memory_pool(Arc::new(TrackConsumersPool::new(GreedyMemoryPool::new(limit), consumers_named)));
         }

@@ -11,6 +11,7 @@ pub(crate) mod moments;
 pub(crate) mod names;
 pub(crate) mod order;
 pub(crate) mod parts;
+pub(crate) mod pieces;
 pub(crate) mod plan;
 pub(crate) mod problem;
 pub(crate) mod rows;

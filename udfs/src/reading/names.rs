@@ -6,6 +6,7 @@ use crate::reading::block::NO_LEVEL;
 use crate::reading::coding::Coding;
 use crate::reading::levels::{BUCKETS_MAX, Distinct, SMALLEST, bucket, fewer, hash_of};
 use crate::reading::order::mix;
+use crate::reading::pieces::Pieces;
 use crate::run::hash;
 
 /// Names that are told apart. Those of an id would take more memory than its rows, for nothing.
@@ -45,7 +46,7 @@ impl Names {
     }
 
     /// Adds values to `codes`, which these names are of.
-    pub fn push(&mut self, codes: &mut Vec<u32>, new: &[u32], names: &[&str]) {
+    pub fn push(&mut self, codes: &mut Pieces<u32>, new: &[u32], names: &[&str]) {
         if self.hashed.is_none() {
             names.iter().for_each(|name| self.learn(name));
             self.hash_if_many(codes);
@@ -55,12 +56,13 @@ impl Names {
     }
 
     /// Adds the values of another column to `codes`, which these names are of.
-    pub fn append(&mut self, codes: &mut Vec<u32>, mut theirs: Vec<u32>, mut other: Names) {
+    pub fn append(&mut self, codes: &mut Pieces<u32>, mut theirs: Pieces<u32>, mut other: Names) {
         match (&self.hashed, &other.hashed) {
             (None, None) => {
                 let mut names = vec![""; other.known.len()];
                 other.known.iter().for_each(|(name, code)| names[*code as usize] = name);
-                return self.push(codes, &theirs, &names);
+                theirs.join();
+                return self.push(codes, theirs.values(), &names);
             }
             (None, Some(_)) => self.hash(codes),
             (Some(_), None) => other.hash(&mut theirs),
@@ -69,7 +71,7 @@ impl Names {
         if let (Some(mine), Some(theirs)) = (&mut self.hashed, &other.hashed) {
             theirs.hashes().for_each(|hash| mine.insert(hash));
         }
-        codes.extend(theirs);
+        codes.append(theirs);
     }
 
     fn learn(&mut self, name: &str) {
@@ -89,13 +91,13 @@ impl Names {
         }
     }
 
-    fn hash_if_many(&mut self, codes: &mut [u32]) {
+    fn hash_if_many(&mut self, codes: &mut Pieces<u32>) {
         if self.known.len() > APART_MAX && !self.is_endless {
             self.hash(codes);
         }
     }
 
-    fn hash(&mut self, codes: &mut [u32]) {
+    fn hash(&mut self, codes: &mut Pieces<u32>) {
         let mut distinct = Distinct::default();
         let mut buckets = vec![0; self.known.len()];
         for (name, code) in std::mem::take(&mut self.known) {
@@ -158,11 +160,12 @@ mod tests {
     fn too_many_names_are_in_the_same_buckets_in_any_order() {
         let texts: Vec<String> = (0..APART_MAX + 100).map(|at| format!("{at}")).collect();
         let column = |range: std::ops::Range<usize>| {
-            let (mut names, mut codes) = (Names::default(), Vec::new());
+            let (mut names, mut codes) = (Names::default(), Pieces::default());
             for part in texts[range].chunks(5000) {
                 let part: Vec<&str> = part.iter().map(String::as_str).collect();
                 names.push(&mut codes, &(0..part.len() as u32).collect::<Vec<_>>(), &part);
             }
+            codes.join();
             (names, codes)
         };
         let half = APART_MAX / 2;
@@ -170,17 +173,18 @@ mod tests {
         let ((mut a, mut a_codes), (b, b_codes)) = (column(0..half), column(half..texts.len()));
         assert_eq!((a.len(), whole.len()), (half, BUCKETS_MAX));
         a.append(&mut a_codes, b_codes, b);
-        assert_eq!((&a_codes, a.values(0)), (&codes, whole.values(0)));
-        assert_eq!(codes, texts.iter().map(|text| bucket(text, BUCKETS_MAX)).collect::<Vec<_>>());
+        a_codes.join();
+        assert_eq!((a_codes.values(), a.values(0)), (codes.values(), whole.values(0)));
+        assert_eq!(codes.values(), texts.iter().map(|text| bucket(text, BUCKETS_MAX)).collect::<Vec<_>>());
         assert!(whole.values(0).0.abs_diff(texts.len() as u64) < 15_000 && whole.bytes() == 0);
     }
 
     #[test]
     fn a_name_has_one_code() {
-        let (mut names, mut codes) = (Names::default(), Vec::new());
+        let (mut names, mut codes) = (Names::default(), Pieces::default());
         names.push(&mut codes, &[0, 1, NO_LEVEL, 2], &["b", "a", "b"]);
         names.push(&mut codes, &[0], &["a"]);
-        assert_eq!(codes, [0, 1, NO_LEVEL, 0, 1]);
+        assert_eq!(codes.into_values(), [0, 1, NO_LEVEL, 0, 1]);
         assert_eq!(names.codings(&[1, 0]), [Coding::Level("a".into()), Coding::Level("b".into())]);
     }
 }

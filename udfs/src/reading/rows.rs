@@ -9,15 +9,15 @@ use crate::reading::coding::{Coding, NO_COLUMN, Origin};
 use crate::reading::flags::Flags;
 use crate::reading::intake::Intake;
 use crate::reading::levels::{Fate, TextSeen, fate};
-use crate::reading::moments::CONSTANT;
 use crate::reading::names::Names;
 use crate::reading::order::{self, Content};
+use crate::reading::pieces::Pieces;
 use crate::reading::plan::{Class, Plan};
 use crate::reading::table::{DesignColumn, Label, Seen};
 use crate::settings::common::Nulls;
-use growing::{extend, make_room, retain};
+use centre::centre;
 
-mod growing;
+mod centre;
 mod kept;
 
 /// Gathers rows as they come, column by column.
@@ -26,15 +26,15 @@ pub struct RowsBuilder {
     plan: Plan,
     rows: usize,
     label: Raw,
-    weights: Vec<f64>,
+    weights: Pieces<f64>,
     features: Vec<Raw>,
 }
 
 /// A column as it was read. NaN and [`NO_LEVEL`] are "no value".
 #[derive(Debug, Clone)]
 enum Raw {
-    Numbers(Vec<f64>),
-    Levels { codes: Vec<u32>, names: Names },
+    Numbers(Pieces<f64>),
+    Levels { codes: Pieces<u32>, names: Names },
 }
 
 /// The rows of a table: every column of the design filled, and centred at its weighted mean.
@@ -118,11 +118,11 @@ impl Rows {
 impl RowsBuilder {
     pub fn new(plan: Plan) -> Self {
         let raw = |is_text: bool, names: Names| {
-            if is_text { Raw::Levels { codes: Vec::new(), names } } else { Raw::Numbers(Vec::new()) }
+            if is_text { Raw::Levels { codes: Pieces::default(), names } } else { Raw::Numbers(Pieces::default()) }
         };
         let features = plan.features.iter().map(|feature| raw(feature.is_text, Names::default())).collect();
         let label = raw(plan.label_kind == crate::LabelKind::Class, Names::endless());
-        Self { plan, rows: 0, label, weights: Vec::new(), features }
+        Self { plan, rows: 0, label, weights: Pieces::default(), features }
     }
 
     /// Bytes that so many more rows will take, without the names of texts.
@@ -165,7 +165,7 @@ impl RowsBuilder {
         self.rows += rows;
         self.label.push(rows, label);
         if let Some(weights) = weights {
-            extend(&mut self.weights, rows, weights);
+            self.weights.read(rows, weights);
         }
         self.features.iter_mut().zip(features).for_each(|(raw, block)| raw.push(rows, *block));
         if self.label.names() > many(self.plan.max_classes) {
@@ -178,19 +178,29 @@ impl RowsBuilder {
     pub fn append(&mut self, other: RowsBuilder) {
         // Rows without a weight count once.
         if !other.weights.is_empty() && self.weights.is_empty() {
-            self.weights.resize(self.rows, 1.0);
+            self.weights.extend(std::iter::repeat_n(1.0, self.rows));
         }
         let unweighted = if other.weights.is_empty() && !self.weights.is_empty() { other.rows } else { 0 };
         self.rows += other.rows;
         self.label.append(other.label);
-        self.weights.extend(other.weights.into_iter().chain(std::iter::repeat_n(1.0, unweighted)));
+        self.weights.append(other.weights);
+        if unweighted > 0 {
+            self.weights.extend(std::iter::repeat_n(1.0, unweighted));
+        }
         for (mine, theirs) in self.features.iter_mut().zip(other.features) {
             mine.append(theirs);
         }
     }
 
+    /// Puts the pieces of each column together, one column at a time.
+    fn join(&mut self) {
+        self.weights.join();
+        self.features.iter_mut().chain([&mut self.label]).for_each(Raw::join);
+    }
+
     /// The rows that were gathered, all of them, in the order of their content.
-    pub fn content_order(&self) -> Vec<u32> {
+    pub fn content_order(&mut self) -> Vec<u32> {
+        self.join();
         let mut rows: Vec<usize> = (0..self.rows).collect();
         self.by_content(&mut rows);
         rows.into_iter().map(|row| row as u32).collect()
@@ -200,7 +210,7 @@ impl RowsBuilder {
         let features = self.plan.features.iter().map(|feature| feature.name.as_str()).zip(&self.features);
         let columns = [(self.plan.label.as_str(), &self.label)].into_iter().chain(features);
         let columns: Vec<(&str, Content<'_>)> = columns.map(|(name, raw)| (name, raw.content())).collect();
-        order::by_content(rows, &columns, &self.weights);
+        order::by_content(rows, &columns, self.weights.values());
     }
 
     pub fn finish(self) -> Result<Rows> {
@@ -220,6 +230,7 @@ impl RowsBuilder {
 
     /// Finishes all rows; only the first `own` of them decide on means, and are counted in `seen`.
     fn finish_part(mut self, own: usize) -> Result<Rows> {
+        self.join();
         let mut seen = Seen { missing: vec![0; self.features.len()], ..Seen::default() };
         let mut kept = self.kept_rows(&mut seen)?;
         let own = kept.partition_point(|row| *row < own);
@@ -228,16 +239,16 @@ impl RowsBuilder {
         self.by_content(held_out);
         self.label.retain(&kept);
         self.features.par_iter_mut().for_each(|raw| raw.retain(&kept));
-        retain(&mut self.weights, &kept);
+        self.weights.retain(&kept);
         seen.rows = own as u64;
         let (label, targets, labels) = self.finish_label(&seen)?;
-        let weights = self.weights;
+        let weights = self.weights.into_values();
         let plan = self.plan;
         let finish = |(feature, raw): (usize, Raw)| {
             let null = raw.missing();
             let missing = null[..own].iter().filter(|null| **null).count() as u64;
             let out_of_range = match &raw {
-                Raw::Numbers(values) => values[..own].iter().filter(|value| is_out_of_range(**value)).count() as u64,
+                Raw::Numbers(values) => values.values()[..own].iter().filter(|value| is_out_of_range(**value)).count() as u64,
                 _ => 0,
             };
             let is_number = matches!(raw, Raw::Numbers(_));
@@ -302,7 +313,7 @@ impl RowsBuilder {
                 let columns = label.columns().map(flags).collect();
                 (label, codes.iter().map(|code| *code as f64).collect(), columns)
             }
-            (_, _, Raw::Numbers(values)) => (label, values.clone(), vec![values.clone()]),
+            (_, _, Raw::Numbers(values)) => (label, values.values().to_vec(), vec![values.values().to_vec()]),
             (_, _, Raw::Levels { .. }) => unreachable!("text is always a class"),
         })
     }
@@ -316,13 +327,20 @@ impl Raw {
     fn block(&self) -> Block<'_> {
         match self {
             Raw::Numbers(values) => Block::Numbers(values),
-            Raw::Levels { codes, .. } => Block::Levels { codes, names: &[] },
+            Raw::Levels { codes, .. } => Block::Levels { codes: codes.values(), names: &[] },
+        }
+    }
+
+    fn join(&mut self) {
+        match self {
+            Raw::Numbers(values) => values.join(),
+            Raw::Levels { codes, .. } => codes.join(),
         }
     }
 
     fn push(&mut self, rows: usize, block: Block<'_>) {
         match (self, block) {
-            (Raw::Numbers(values), Block::Numbers(numbers)) => extend(values, rows, numbers),
+            (Raw::Numbers(values), Block::Numbers(numbers)) => values.read(rows, numbers),
             (Raw::Levels { codes, names }, Block::Levels { codes: new, names: new_names }) => {
                 names.push(codes, new, new_names);
             }
@@ -332,8 +350,8 @@ impl Raw {
 
     fn content(&self) -> Content<'_> {
         match self {
-            Raw::Numbers(values) => Content::Numbers(values),
-            Raw::Levels { codes, names } => Content::Levels(codes, names.hashes()),
+            Raw::Numbers(values) => Content::Numbers(values.values()),
+            Raw::Levels { codes, names } => Content::Levels(codes.values(), names.hashes()),
         }
     }
 
@@ -353,10 +371,7 @@ impl Raw {
 
     fn append(&mut self, other: Raw) {
         match (self, other) {
-            (Raw::Numbers(mine), Raw::Numbers(theirs)) => {
-                make_room(mine, theirs.len());
-                mine.extend(theirs);
-            }
+            (Raw::Numbers(mine), Raw::Numbers(theirs)) => mine.append(theirs),
             (Raw::Levels { codes, names }, Raw::Levels { codes: theirs, names: their_names }) => {
                 names.append(codes, theirs, their_names);
             }
@@ -366,23 +381,23 @@ impl Raw {
 
     fn retain(&mut self, kept: &[usize]) {
         match self {
-            Raw::Numbers(values) => retain(values, kept),
-            Raw::Levels { codes, .. } => *codes = kept.iter().map(|row| codes[*row]).collect(),
+            Raw::Numbers(values) => values.retain(kept),
+            Raw::Levels { codes, .. } => codes.retain(kept),
         }
     }
 
     fn missing(&self) -> Vec<bool> {
         match self {
-            Raw::Numbers(values) => values.iter().map(|value| !is_value(*value)).collect(),
-            Raw::Levels { codes, .. } => codes.iter().map(|code| *code == NO_LEVEL).collect(),
+            Raw::Numbers(values) => values.values().iter().map(|value| !is_value(*value)).collect(),
+            Raw::Levels { codes, .. } => codes.values().iter().map(|code| *code == NO_LEVEL).collect(),
         }
     }
 
     /// A number as it is, a text as one column of zeros and ones for each level, in the order of the levels. Levels are those of the first `own` rows.
     fn into_columns(self, plan: &Plan, own: usize, row_weights: &[f64]) -> (Vec<(Coding, Vec<f64>)>, Option<TextSeen>) {
         let (codes, names) = match self {
-            Raw::Numbers(values) => return (vec![(Coding::Number, values)], None),
-            Raw::Levels { codes, names } => (codes, names),
+            Raw::Numbers(values) => return (vec![(Coding::Number, values.into_values())], None),
+            Raw::Levels { codes, names } => (codes.into_values(), names),
         };
         let (mut weight_of, mut known) = (vec![0.0; names.len()], 0);
         for (row, code) in codes[..own].iter().enumerate().filter(|(_, code)| **code != NO_LEVEL) {
@@ -433,11 +448,11 @@ impl Raw {
     fn classes(&self, plan: &Plan) -> Result<Option<(BTreeMap<Class, usize>, Vec<usize>)>> {
         let mut classes: BTreeMap<Class, usize> = BTreeMap::new();
         let of_row: Vec<Class> = match self {
-            Raw::Numbers(values) => values.iter().map(|value| Class::of_number(*value)).collect(),
+            Raw::Numbers(values) => values.values().iter().map(|value| Class::of_number(*value)).collect(),
             Raw::Levels { codes, names } => {
                 let mut by_code = vec![Class::Whole(0); names.len()];
                 names.known().iter().for_each(|(name, code)| by_code[*code as usize] = Class::Text(name.clone()));
-                codes.iter().map(|code| by_code[*code as usize].clone()).collect()
+                codes.values().iter().map(|code| by_code[*code as usize].clone()).collect()
             }
         };
         for class in &of_row {
@@ -457,32 +472,6 @@ impl Raw {
 /// Many more than a limit.
 fn many(limit: usize) -> usize {
     limit.saturating_mul(10).saturating_add(1000)
-}
-
-/// Subtracts the weighted mean of the known values among the first `own`; a missing value becomes 0, which is the mean.
-/// Returns that mean.
-fn centre(column: &mut [f64], own: usize, weights: &[f64]) -> f64 {
-    let weight = |row: usize| weights.get(row).copied().unwrap_or(1.0);
-    let known = |column: &[f64]| -> (f64, f64) {
-        let mut total = (0.0, 0.0);
-        for (row, value) in column[..own].iter().enumerate().filter(|(_, value)| is_value(**value)) {
-            total.0 += weight(row) * value;
-            total.1 += weight(row);
-        }
-        total
-    };
-    let (sum, count) = known(column);
-    let first = if count > 0.0 { sum / count } else { 0.0 };
-    column.iter_mut().for_each(|value| *value -= first);
-    // What the first mean lost to rounding, which matters for a timestamp in nanoseconds.
-    let (sum, _) = known(column);
-    let rest = if count > 0.0 { sum / count } else { 0.0 };
-    column.iter_mut().for_each(|value| *value = if is_value(*value) { *value - rest } else { 0.0 });
-    let energy: f64 = column[..own].iter().enumerate().map(|(row, value)| weight(row) * value * value).sum();
-    if energy <= CONSTANT * (energy + count * first * first) {
-        column.fill(0.0);
-    }
-    first + rest
 }
 
 #[cfg(test)]

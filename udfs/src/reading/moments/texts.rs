@@ -43,7 +43,7 @@ impl Moments {
 
     /// Makes columns for the values that texts have in the rows that count, and says which codes occur.
     pub(super) fn learn(&mut self, features: &[Block<'_>]) -> Vec<Vec<bool>> {
-        let mut all = Vec::with_capacity(features.len());
+        let (mut all, mut names_of) = (Vec::with_capacity(features.len()), Vec::new());
         for (feature, block) in features.iter().enumerate() {
             let Block::Levels { codes, names } = block else {
                 all.push(Vec::new());
@@ -60,10 +60,11 @@ impl Moments {
             if missing > 0 {
                 self.place(Column::Null(feature));
             }
-            let names: Vec<&str> = names.iter().zip(&used).filter(|(_, used)| **used).map(|(name, _)| *name).collect();
-            self.add_values(feature, &names);
+            let names = names.iter().zip(&used).filter(|(_, used)| **used).map(|(name, _)| *name);
+            names_of.push((feature, names.collect::<Vec<&str>>()));
             all.push(used);
         }
+        self.add_values(&names_of);
         self.halve();
         all
     }
@@ -77,23 +78,34 @@ impl Moments {
         *column.expect("values are learnt before they are looked for")
     }
 
-    fn add_values(&mut self, feature: usize, names: &[&str]) {
-        if self.hashed[feature].is_none() {
-            let known = &self.places.levels[feature];
+    /// Makes columns for the values of texts. All texts that have become too many are dealt out to buckets together: each time, all products are written anew.
+    fn add_values(&mut self, names_of: &[(usize, Vec<&str>)]) {
+        let is_many = |(feature, names): &&(usize, Vec<&str>)| {
+            let known = &self.places.levels[*feature];
             let new: BTreeSet<&str> = names.iter().copied().filter(|name| !known.contains_key(*name)).collect();
-            if known.len() + new.len() <= self.apart_max() {
-                for name in new {
-                    self.place(Column::Level(feature, name.to_string()));
-                }
-                return;
-            }
-            self.hash_values(&[feature], self.buckets);
+            self.hashed[*feature].is_none() && known.len() + new.len() > self.apart_max()
+        };
+        let many: Vec<usize> = names_of.iter().filter(is_many).map(|(feature, _)| *feature).collect();
+        if !many.is_empty() {
+            self.hash_values(&many, self.buckets);
         }
-        for name in names {
-            if let Some(distinct) = &mut self.hashed[feature] {
-                distinct.insert(hash_of(name));
+        for (feature, names) in names_of {
+            for name in names {
+                self.add_value(*feature, name);
             }
-            self.place(Column::Bucket(feature, bucket(name, self.buckets)));
+        }
+    }
+
+    fn add_value(&mut self, feature: usize, name: &str) {
+        match &mut self.hashed[feature] {
+            Some(distinct) => {
+                distinct.insert(hash_of(name));
+                self.place(Column::Bucket(feature, bucket(name, self.buckets)));
+            }
+            None if self.places.levels[feature].contains_key(name) => {}
+            None => {
+                self.place(Column::Level(feature, name.to_string()));
+            }
         }
     }
 

@@ -1,6 +1,5 @@
 //! Rows that are kept for a while, as a sample of a table is: fewer of them, weighed, or handed over again.
 
-use super::growing::retain;
 use super::{Raw, RowsBuilder};
 use crate::reading::block::{Block, Numbers};
 use crate::reading::names::Names;
@@ -23,11 +22,12 @@ impl RowsBuilder {
         self.rows = kept.len();
         self.label.retain(kept);
         self.features.iter_mut().for_each(|raw| raw.retain(kept));
-        retain(&mut self.weights, kept);
+        self.weights.retain(kept);
     }
 
     /// Hands the rows over as blocks. All names of texts must have been told apart.
-    pub fn hand_over<T>(&self, receive: impl FnOnce(usize, Block<'_>, Option<&dyn Numbers>, &[Block<'_>]) -> T) -> T {
+    pub fn hand_over<T>(&mut self, receive: impl FnOnce(usize, Block<'_>, Option<&dyn Numbers>, &[Block<'_>]) -> T) -> T {
+        self.join();
         let names: Vec<Vec<&str>> = [&self.label].into_iter().chain(&self.features).map(Raw::spelled).collect();
         let columns = [&self.label].into_iter().chain(&self.features).zip(&names);
         let blocks: Vec<Block<'_>> = columns.map(|(raw, names)| raw.named_block(names)).collect();
@@ -37,7 +37,7 @@ impl RowsBuilder {
 
     /// Says how often each row counts.
     pub(crate) fn weigh(&mut self, weights: Vec<f64>) {
-        self.weights = weights;
+        self.weights = weights.into();
     }
 }
 
@@ -53,7 +53,7 @@ impl Raw {
     fn named_block<'a>(&'a self, names: &'a [&'a str]) -> Block<'a> {
         match self {
             Raw::Numbers(values) => Block::Numbers(values),
-            Raw::Levels { codes, .. } => Block::Levels { codes, names },
+            Raw::Levels { codes, .. } => Block::Levels { codes: codes.values(), names },
         }
     }
 }
