@@ -33,13 +33,6 @@ class Shell:
         self.answers, self.sections = {}, {}
         if not is_fresh:
             self.read()
-        self.selectors = {row["selector"] for row in self.ask("selectors", "SELECT selector FROM selectors()", keep=False)[0]}
-
-    def has(self, selector, option=None):
-        if selector not in self.selectors or option is None:
-            return selector in self.selectors
-        rows = self.ask("options", f"SELECT option FROM selector_options('{selector}')", keep=False)[0]
-        return option in {row["option"] for row in rows}
 
     def ask(self, name, *statements, keep=True):
         """The answers to all SELECTs of one process, as lists of dictionaries."""
