@@ -13,6 +13,7 @@
 //! - `shell`: what people type at the prompt, scripts, pictures and Ctrl-C.
 //! - `threads`: many selections at once, nested ones, and what is at work after a cancellation.
 //! - `random`: random tables against a plain dense reference.
+//! - `rivals`: agreement of additive models, group LASSO, knockoffs, BART and LassoNet with pyGAM, skglm, knockpy, bartz and lassonet.
 //! - `wrappers`: agreement with scikit-learn's wrappers and BorutaPy.
 
 mod behaviour;
@@ -25,6 +26,7 @@ mod page;
 mod partitions;
 mod random;
 mod reference;
+mod rivals;
 mod session;
 mod shell;
 mod slt;

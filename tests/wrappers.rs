@@ -11,17 +11,17 @@ fn cases(of: &str) -> Vec<Value> {
     cases_in("wrappers", of)
 }
 
-fn cases_in(file: &str, of: &str) -> Vec<Value> {
+pub(crate) fn cases_in(file: &str, of: &str) -> Vec<Value> {
     let path = format!("{}/tests/reference/{file}.json", env!("CARGO_MANIFEST_DIR"));
     let fixture: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     fixture[of].as_array().unwrap().clone()
 }
 
-fn names(value: &Value) -> Vec<String> {
+pub(crate) fn names(value: &Value) -> Vec<String> {
     value.as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_string()).collect()
 }
 
-fn text(value: &Value) -> &str {
+pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap()
 }
 

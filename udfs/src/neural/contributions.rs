@@ -81,6 +81,30 @@ mod tests {
         }
     }
 
+    /// What `captum.attr.DeepLift` answers; tests/reference/deep_lift.py says of which version. Our weights have fewer digits.
+    #[test]
+    fn contributions_are_those_of_captum() {
+        let fixture: crate::Value = serde_json::from_str(include_str!("../../../tests/reference/deeplift.json")).unwrap();
+        let numbers =
+            |value: &crate::Value| -> Vec<f64> { value.as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect() };
+        let narrow = |value: &crate::Value| numbers(value).into_iter().map(|v| v as f32).collect();
+        let networks = fixture["networks"].as_array().unwrap();
+        assert!(networks.len() >= 4);
+        for case in networks {
+            let layers = case["layers"].as_array().unwrap().iter();
+            let network =
+                Layers(layers.map(|l| KeptLayer { weights: narrow(&l["weights"]), bias: narrow(&l["bias"]) }).collect());
+            let (x, reference) = (numbers(&case["x"]), numbers(&case["reference"]));
+            let (own, before) = (network.trace(&x), network.trace(&reference));
+            for (output, expected) in case["contributions"].as_array().unwrap().iter().enumerate() {
+                let found = network.contributions(&x, &own, (&reference, &before), output);
+                for (found, expected) in found.iter().zip(numbers(expected)) {
+                    assert!((found - expected).abs() < 1e-5, "{output}: {found} instead of {expected}");
+                }
+            }
+        }
+    }
+
     /// One hidden layer, written out: each neuron passes on its weight times its change of value by its change of input.
     #[test]
     fn one_hidden_layer_by_hand() {
