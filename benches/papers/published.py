@@ -59,7 +59,6 @@ CRITEO_AUC = {
     "sequential_lasso": [0.67710, 0.70964, 0.72264, 0.72668, 0.73084, 0.72988, 0.73361],
     "batch_attention": [0.58300, 0.68103, 0.69762, 0.71395, 0.72057, 0.72487, 0.73078],
 }
-CRITEO_PENALTY = {"group_lasso": 0.1, "sequential_lasso": 0.0001}
 CRITEO_LOSS = {"sequential_attention": [0.14123, 0.13883, 0.13671, 0.13633, 0.13613, 0.13596, 0.13585]}
 
 # Das et al., 2022: Neural greedy pursuit for feature selection.
