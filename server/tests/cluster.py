@@ -1,7 +1,7 @@
 """A scheduler and executors as processes on loopback: the same answers as on one machine. `server/test.sh` runs it."""
 import tempfile
 
-from harness import cluster, run, shell, table
+from harness import cluster, cpu, run, shell, table
 
 
 def is_equal(one, sql, in_order=True):
@@ -46,11 +46,6 @@ def rows_are_gathered_on_one_executor():
         is_equal(one, f"SELECT a.feature, b.score FROM ({forest(1)}) a JOIN ({forest(2)}) b ON a.rank = b.rank", in_order=False)
         is_equal(one, f"SELECT count(*) AS n, sum(s.score) AS total FROM '{t}' AS t CROSS JOIN ({forest(1)}) AS s WHERE t.g = 1")
         is_equal(one, f"SELECT g, (SELECT max(score) FROM ({forest(3)})) AS best, count(*) AS n FROM '{t}' GROUP BY g", in_order=False)
-        # Mistakes are said as the shell says them.
-        for call, part in [(f"random_forest((SELECT * FROM '{t}' WHERE x0 > 5), label => y, k => 2)", "random_forest"),
-                           (f"random_forest('{t}', 'nothing', 2)", "no column `nothing`")]:
-            here, there = shell(f"SELECT * FROM {call}"), one.ask(f"SELECT * FROM {call}")
-            assert here[0] != 0 and there[0] != 0 and part in there[2], (here, there)
 
 
 def groups_are_answered_on_different_executors():
@@ -67,6 +62,41 @@ def groups_are_answered_on_different_executors():
         assert one.ask(nothing)[:2] == shell(nothing)[:2], (one.ask(nothing), shell(nothing))
         # A file is read by one, and all groups are answered there.
         is_equal(one, f"SELECT * FROM random_forest('{t}0.parquet', label => 'y', k => 2, partition_by => 'g')")
+
+
+def every_executor_is_at_work(one, sql):
+    before = [cpu(process) for process in one.executors]
+    is_equal(one, sql, in_order=False)
+    worked = [cpu(process) - before for process, before in zip(one.executors, before)]
+    assert min(worked) >= 0.05, (sql, worked)
+
+
+def folds_resamples_and_seeds_run_on_different_executors():
+    with tempfile.TemporaryDirectory() as folder, cluster(2) as one:
+        t, long = table(folder, "t", 6_000, 6), table(folder, "long", 300_000, 20)
+        repeated = f"FROM '{t}' AS t CROSS JOIN (VALUES (0), (1), (2), (3)) AS r(run)"
+        folds = f"SELECT t.*, r.run {repeated} WHERE CAST(abs(t.x0) * 1000000 AS BIGINT) % 4 <> r.run"
+        halves = f"SELECT t.*, r.run {repeated} WHERE md5(concat(t.x0, '-', r.run)) < '8'"
+        for rows in [folds, halves]:
+            every_executor_is_at_work(one, f"SELECT * FROM random_forest(({rows}), label => 'y', k => 2, partition_by => 'run')")
+        forest = lambda seed: f"SELECT {seed} AS seed, rank, feature, score FROM random_forest('{t}', label => 'y', k => 2, seed => {seed})"
+        every_executor_is_at_work(one, " UNION ALL ".join(forest(seed) for seed in range(4)))
+        # As many tasks as the executors take, whatever machine the shell is on.
+        every_executor_is_at_work(one, f"SET datafusion.execution.target_partitions = 1; SELECT * FROM omp('{long}', 'y', 3)")
+
+
+def mistakes_are_said_as_the_shell_says_them():
+    with tempfile.TemporaryDirectory() as folder, cluster(1) as one:
+        t = table(folder, "t", 2_000, 6)
+        nothing = f"(SELECT * FROM '{t}' WHERE x0 > 5)"
+        for sql, part in [(f"SELECT * FROM random_forest({nothing}, label => y, k => 2)", "random_forest: the table has no rows"),
+                          (f"SELECT * FROM omp({nothing}, label => y, k => 2)", "omp: the table has no rows"),
+                          (f"SELECT * FROM random_forest('{t}', 'nothing', 2)", "random_forest: no column `nothing`"),
+                          (f"SELECT * FROM random_forest('{t}', label => y, k => 2, max_memory => '1KB')", "max_memory"),
+                          (f"SELECT CAST(concat('\"»', g) AS INT) AS a FROM '{t}' WHERE g = 1", "'\"»1'"),
+                          (f"SELECT 1 / (g - g) AS a FROM '{t}'", "Divide by zero")]:
+            here, there = shell(sql), one.ask(sql)
+            assert here[0] != 0 and part in here[2] and here[2].count("\n") == 1 and there == here, (here, there)
 
 
 def what_only_the_shell_has_stays_there():
@@ -98,4 +128,5 @@ def mistakes_of_whoever_asks_are_said():
 
 
 run([moments_are_gathered_where_the_files_are, rows_are_gathered_on_one_executor, groups_are_answered_on_different_executors,
+     folds_resamples_and_seeds_run_on_different_executors, mistakes_are_said_as_the_shell_says_them,
      what_only_the_shell_has_stays_there, rows_that_do_not_fit_are_said, mistakes_of_whoever_asks_are_said])

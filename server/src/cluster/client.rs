@@ -25,6 +25,7 @@ use pursuit::{Engine, Travel};
 
 use super::MESSAGE_MAX;
 use super::codec::codecs;
+use super::said::Hearing;
 
 /// Longest that a call to the scheduler may take; planning a query of 1,000 columns takes seconds.
 const CALL_SECONDS: &str = "120";
@@ -64,7 +65,7 @@ struct Planner {
 impl QueryPlanner for Planner {
     async fn create_physical_plan(&self, plan: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
         if self.reads_files_alone(plan)? {
-            self.cluster.create_physical_plan(plan, session).await
+            Ok(Arc::new(Hearing(self.cluster.create_physical_plan(plan, session).await?)))
         } else {
             DefaultPhysicalPlanner::default().create_physical_plan(plan, session).await
         }

@@ -6,6 +6,7 @@
 mod client;
 mod codec;
 mod executor;
+mod said;
 mod scheduler;
 mod stages;
 mod watched;

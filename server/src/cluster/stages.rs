@@ -17,6 +17,8 @@ use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::prelude::SessionConfig;
 use pursuit::Wanted;
 
+use super::said::said;
+
 #[derive(Default)]
 pub(super) struct Stages(DefaultExecutionEngine);
 
@@ -62,7 +64,7 @@ impl QueryStageExecutor for Stage {
         );
         let written = self.0.execute_query_stage(task, Arc::new(context)).await;
         drop(wish);
-        written
+        written.map_err(said)
     }
 
     fn collect_plan_metrics(&self) -> Vec<MetricsSet> {

@@ -1,5 +1,5 @@
-//! The scheduler's calls, with two things that Ballista's does not do: a job ends with the client that asked for it, and executors without our functions are sent away
-//! when they come, and not when they fail.
+//! The scheduler's calls, with three things that Ballista's does not do: a job ends with the client that asked for it, is cut into as many tasks as the executors take,
+//! and executors without our functions are sent away when they come, and not when they fail.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -81,13 +81,30 @@ fn check_make<T>(request: &Request<T>) -> Result<(), Status> {
     )))
 }
 
+const PARTITIONS: &str = "datafusion.execution.target_partitions";
+
+impl Watched {
+    /// A client asks for as many partitions as its own machine has cores. That may be a laptop, and most executors would have nothing to do.
+    async fn widen(&self, settings: &mut [KeyValuePair]) -> Result<(), Status> {
+        let executors = self.0.state.executor_manager.get_executors_state().await;
+        let executors = executors.map_err(|error| Status::internal(error.to_string()))?;
+        let tasks: u32 = executors.iter().map(|(executor, ..)| executor.specification.vcores).sum();
+        for setting in settings.iter_mut().filter(|setting| setting.key == PARTITIONS) {
+            let asked = setting.value.as_deref().and_then(|value| value.parse().ok()).unwrap_or(0);
+            setting.value = Some(tasks.max(asked).to_string());
+        }
+        Ok(())
+    }
+}
+
 type Answer<T> = Result<Response<T>, Status>;
 
 #[async_trait]
 impl SchedulerGrpc for Watched {
     type ExecuteQueryPushStream = Job;
 
-    async fn execute_query_push(&self, request: Request<ExecuteQueryParams>) -> Answer<Job> {
+    async fn execute_query_push(&self, mut request: Request<ExecuteQueryParams>) -> Answer<Job> {
+        self.widen(&mut request.get_mut().settings).await?;
         let (metadata, statuses, extensions) = self.0.execute_query_push(request).await?.into_parts();
         let job = Job { scheduler: self.0.clone(), statuses: Some(statuses.boxed()), id: None, is_over: false };
         Ok(Response::from_parts(metadata, job, extensions))
@@ -120,7 +137,8 @@ impl SchedulerGrpc for Watched {
         self.0.remove_session(request).await
     }
 
-    async fn execute_query(&self, request: Request<ExecuteQueryParams>) -> Answer<ExecuteQueryResult> {
+    async fn execute_query(&self, mut request: Request<ExecuteQueryParams>) -> Answer<ExecuteQueryResult> {
+        self.widen(&mut request.get_mut().settings).await?;
         self.0.execute_query(request).await
     }
 
