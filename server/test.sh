@@ -16,6 +16,7 @@ cargo fmt --check
 export RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS="-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__"
 cargo test
 cargo build
+cargo run -q --example distributed > /dev/null
 export PURSUIT="${CARGO_TARGET_DIR:-$PWD/target}/debug/pursuit"
 # Twice, if the first time the machine was too slow for the limits that are tested.
 for test in clients flight cluster faults; do "$venv/bin/python" "tests/$test.py" || "$venv/bin/python" "tests/$test.py"; done
