@@ -79,7 +79,7 @@ impl Server {
         let catalog = ctx.catalog("datafusion").ok_or_else(|| exec_datafusion_err!("the session has no catalog"))?;
         catalog.register_schema("public", Arc::clone(&tables) as Arc<dyn SchemaProvider>)?;
         setup_pg_catalog(&ctx, "datafusion", EmptyContextProvider).map_err(|error| *error)?;
-        crate::postgres::discovery::register(&ctx);
+        crate::postgres::discovery::register(&ctx).await?;
         Ok(Arc::new(Self {
             users: settings.users,
             is_writable: settings.is_writable,

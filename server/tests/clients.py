@@ -47,9 +47,11 @@ def psql_shows_what_there_is():
             status, out, error = one.psql("-c", "\\d patients")
             assert status == 0 and "outcome" in out, (out, error)
             assert "patients" in one.psql("-c", "\\dt")[1]
-            status, out, error = one.psql("-c", "\\df")
-            assert status == 0, error
-            assert "Schema" in out or "Name" in out, out
+            status, out, error = one.psql("-At", "-c", "\\df")
+            assert "public|omp|SETOF record|t, label => y, k => 5|func" in out.splitlines(), (out, error)
+            functions = one.psql("-At", "-c", "SELECT function FROM functions() ORDER BY 1")[1].splitlines()
+            assert [line.split("|")[1] for line in out.splitlines()] == functions and "pg_get_keywords" not in out, out
+            assert one.psql("-At", "-c", "\\df pg_get_keywords")[1].startswith("pg_catalog|pg_get_keywords|"), "PostgreSQL's own are there"
             status, out, error = one.psql("-At", "-c", "SELECT selector FROM selectors() WHERE selector = 'omp'")
             assert out == "omp\n", error
             status, out, error = one.psql("-At", "-c", "SELECT count(*) FROM omp(patients, label => outcome, k => 2)")

@@ -1,23 +1,97 @@
-//! What clients ask PostgreSQL's catalog for and the library does not answer: psql's `\df` looks for functions that are visible.
+//! What clients ask PostgreSQL's catalog for and the library does not answer: which functions there are besides PostgreSQL's own, for psql's `\df`.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
-use datafusion::common::ScalarValue;
-use datafusion::error::DataFusionError;
+use async_trait::async_trait;
+use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, FieldRef, Int32Type};
+use datafusion::catalog::{MemTable, SchemaProvider, TableProvider};
+use datafusion::common::{ScalarValue, exec_datafusion_err};
+use datafusion::error::Result;
 use datafusion::logical_expr::{ColumnarValue, Volatility, create_udf};
 use datafusion::prelude::SessionContext;
 
-/// Adds the functions.
-pub fn register(ctx: &SessionContext) {
-    let constant = |name: &str, takes: Vec<DataType>, value: ScalarValue| {
-        let kind = value.data_type();
-        let answer = Arc::new(move |_: &[ColumnarValue]| Ok::<_, DataFusionError>(ColumnarValue::Scalar(value.clone())));
-        ctx.register_udf(create_udf(name, takes, kind, Volatility::Stable, answer));
+/// Rows of `pg_proc` for our functions: those of one that answers with a table, as ours do, under other names. Numbers are beyond those that tables have.
+const OURS: &str = "
+    SELECT p.* REPLACE (f.oid AS oid, f.function AS proname, n.oid AS pronamespace)
+    FROM (SELECT * FROM pg_catalog.pg_proc WHERE proname = 'pg_get_keywords') AS p
+    CROSS JOIN (SELECT 1000000 + row_number() OVER (ORDER BY function) AS oid, function FROM functions()) AS f
+    CROSS JOIN (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = 'public') AS n";
+
+/// What is told of each of them, in the same order: an example stands for the types of the arguments, which can be given by name and in several forms.
+const TOLD: &str = "
+    SELECT CAST(1000000 + row_number() OVER (ORDER BY function) AS INT) AS oid, substr(example, strpos(example, '(') + 1) AS arguments
+    FROM functions()";
+
+/// PostgreSQL's catalog with our functions in it.
+#[derive(Debug)]
+struct WithOurs {
+    catalog: Arc<dyn SchemaProvider>,
+    functions: Arc<dyn TableProvider>,
+}
+
+const FUNCTIONS: &str = "pg_proc";
+
+#[async_trait]
+impl SchemaProvider for WithOurs {
+    fn table_names(&self) -> Vec<String> {
+        self.catalog.table_names()
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        match name.eq_ignore_ascii_case(FUNCTIONS) {
+            true => Ok(Some(Arc::clone(&self.functions))),
+            false => self.catalog.table(name).await,
+        }
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.catalog.table_exist(name)
+    }
+}
+
+/// Adds our functions to the catalog, and what tells about them.
+pub async fn register(ctx: &SessionContext) -> Result<()> {
+    let missing = || exec_datafusion_err!("the session has no catalog of PostgreSQL's");
+    let database = ctx.catalog("datafusion").ok_or_else(missing)?;
+    let catalog = database.schema("pg_catalog").ok_or_else(missing)?;
+    let mut rows = ctx.table("pg_catalog.pg_proc").await?.collect().await?;
+    let schema = rows.first().ok_or_else(missing)?.schema();
+    for batch in ctx.sql(OURS).await?.collect().await? {
+        let typed = |(column, field): (&ArrayRef, &FieldRef)| Ok(cast(column, field.data_type())?);
+        let columns = batch.columns().iter().zip(schema.fields()).map(typed).collect::<Result<_>>()?;
+        rows.push(RecordBatch::try_new(Arc::clone(&schema), columns)?);
+    }
+    let functions = Arc::new(MemTable::try_new(schema, vec![rows])?);
+
+    let mut arguments = HashMap::new();
+    for batch in ctx.sql(TOLD).await?.collect().await? {
+        let texts = cast(batch.column(1), &DataType::Utf8)?;
+        let texts = texts.as_string::<i32>().iter().map(|text| text.unwrap_or_default().trim_end_matches(')').to_string());
+        arguments.extend(batch.column(0).as_primitive::<Int32Type>().values().iter().copied().zip(texts));
+    }
+    database.register_schema("pg_catalog", Arc::new(WithOurs { catalog, functions }))?;
+
+    let results = arguments.keys().map(|oid| (*oid, "SETOF record".to_string())).collect();
+    tell(ctx, "pg_get_function_arguments", arguments);
+    tell(ctx, "pg_get_function_result", results);
+    tell(ctx, "pg_get_function_sqlbody", HashMap::new());
+    let visible = |_: &[ColumnarValue]| Ok(ColumnarValue::Scalar(ScalarValue::Boolean(Some(true))));
+    let visible =
+        create_udf("pg_function_is_visible", vec![DataType::Int32], DataType::Boolean, Volatility::Stable, Arc::new(visible));
+    ctx.register_udf(visible);
+    Ok(())
+}
+
+/// A function that has a text for some numbers, and for others an empty one.
+fn tell(ctx: &SessionContext, name: &str, texts: HashMap<i32, String>) {
+    let answer = move |arguments: &[ColumnarValue]| {
+        let oids = ColumnarValue::values_to_arrays(arguments)?;
+        let text = |oid: Option<i32>| oid.and_then(|oid| texts.get(&oid)).map_or("", String::as_str);
+        let told: StringArray = oids[0].as_primitive::<Int32Type>().iter().map(|oid| Some(text(oid))).collect();
+        Ok(ColumnarValue::Array(Arc::new(told)))
     };
-    let text = || ScalarValue::Utf8(Some(String::new()));
-    constant("pg_function_is_visible", vec![DataType::Int32], ScalarValue::Boolean(Some(true)));
-    constant("pg_get_function_result", vec![DataType::Int32], text());
-    constant("pg_get_function_arguments", vec![DataType::Int32], text());
-    constant("pg_get_function_sqlbody", vec![DataType::Int32], text());
+    ctx.register_udf(create_udf(name, vec![DataType::Int32], DataType::Utf8, Volatility::Stable, Arc::new(answer)));
 }
