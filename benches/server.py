@@ -1,9 +1,9 @@
 """Clients that ask a server for small and for neural selections until the time is up; see server.sh."""
-import collections, random, sys, threading, time
+import collections, os, random, sys, threading, time
 
 import psycopg
 
-from harness import server
+from harness import cpu, server
 
 CONNECTIONS, SECONDS = int(sys.argv[1]), int(sys.argv[2])
 # Longest pause of a client between two small selections. With none, 56 clients are a queue on two cores, and the time of an answer is the length of that queue.
@@ -31,19 +31,29 @@ def client(one, at, until, times, errors):
             time.sleep(choose.uniform(0, PAUSE) if kind == "small" else 0)
 
 
+def busy_cores():
+    """Seconds that the machine's cores were busy."""
+    with open("/proc/stat") as file:
+        user, nice, system, _, _, irq, soft_irq, steal = map(int, file.readline().split()[1:9])
+    return (user + nice + system + irq + soft_irq + steal) / os.sysconf("SC_CLK_TCK")
+
+
 with server("--max-connections", str(CONNECTIONS + 4), "--max-selections-per-user", "64", "--max-selections", "64", trust=True) as one:
     with psycopg.connect(one.url(), autocommit=True) as connection:
         for sql in [SMALL, NEURAL]:
             connection.execute(sql).fetchall()
     before = one.metric("resident_memory_bytes")
     times, errors = collections.defaultdict(list), collections.Counter()
-    until = time.monotonic() + SECONDS
+    others = lambda: busy_cores() - cpu(one.process) - time.process_time()
+    begun, others_before, own_before = time.monotonic(), others(), cpu(one.process)
+    until = begun + SECONDS
     threads = [threading.Thread(target=client, args=(one, at, until, times, errors)) for at in range(CONNECTIONS)]
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
+    seconds, own, others = time.monotonic() - begun, cpu(one.process) - own_before, others() - others_before
     # Memory is given back by and by.
     time.sleep(10)
-    print(f"{CONNECTIONS} connections, {SECONDS} s, pauses up to {PAUSE} s")
+    print(f"{CONNECTIONS} connections, {SECONDS} s, pauses up to {PAUSE} s; of {os.cpu_count()} cores the server had {own / seconds:.2f}, others {others / seconds:.2f}")
     for kind, taken in sorted(times.items()):
         taken.sort()
         at = lambda share: taken[min(len(taken) - 1, int(share * len(taken)))]
