@@ -91,5 +91,19 @@ def wire():
     assert 3 < ratio < 5, ratio
 
 
+def tasks():
+    """What a task costs beside its rows: seconds and bytes, for the plan of a larger cluster."""
+    table = write("tasks", 960_000, COLUMNS, 96)
+    print(f"tasks of one query, {EXECUTORS} executors, {COLUMNS} columns, 96 files")
+    with cluster(EXECUTORS) as three:
+        for partitions in [6, 24, 96]:
+            settings = f"SET ballista.shuffle.force_remote_read = true; SET datafusion.execution.target_partitions = {partitions}"
+            before = on_the_wire()
+            taken = [asked(three.ask, f"{settings}; SELECT * FROM omp('{table}', 'y', 5)")[1:] for _ in range(3)]
+            sent = (on_the_wire() - before) / len(taken)
+            print(f"  {partitions} tasks: {min(taken)[0]:.1f} s, {sent:,.0f} bytes", flush=True)
+
+
 speed()
 wire()
+tasks()

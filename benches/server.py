@@ -9,19 +9,20 @@ CONNECTIONS, SECONDS = int(sys.argv[1]), int(sys.argv[2])
 # Longest pause of a client between two small selections. With none, 56 clients are a queue on two cores, and the time of an answer is the length of that queue.
 PAUSE = float(sys.argv[3]) if len(sys.argv) > 3 else 2.0
 SMALL = "SELECT feature FROM omp('sample.diabetes', 'label', 3)"
-NEURAL = "SELECT feature FROM sequential_attention('sample.digits', 'label', 5, '{\"epochs\": 3}')"
+NEURAL = "SELECT feature FROM sequential_attention('sample.diabetes', 'label', 3, '{\"epochs\": 3}')"
+LARGE = "SELECT feature FROM sequential_attention('sample.digits', 'label', 5, '{\"epochs\": 3}')"
 # What a server may say when it is full.
 LIMITS = {"53400", "53200", "53300", "57014"}
 # What is asked of it: a small selection within so many seconds while networks are trained, and so much memory more at the end than at the start.
-SMALL_SECONDS, MORE_BYTES = 1.0, 64 * 2**20
+SMALL_SECONDS, MORE_BYTES = 1.0, 32 * 2**20
 
 
 def client(one, at, until, times, errors):
     choose = random.Random(at)
+    # A client in eight trains networks without a pause, the first of them large ones.
+    kind, sql = ("small", SMALL) if at % 8 else ("neural", NEURAL) if at else ("large neural", LARGE)
     with psycopg.connect(one.url(), autocommit=True) as connection:
         while time.monotonic() < until:
-            # A client in eight trains networks.
-            kind, sql = ("neural", NEURAL) if at % 8 == 0 else ("small", SMALL)
             begun = time.monotonic()
             try:
                 connection.execute(sql).fetchall()
@@ -29,6 +30,22 @@ def client(one, at, until, times, errors):
             except psycopg.Error as error:
                 errors[error.sqlstate] += 1
             time.sleep(choose.uniform(0, PAUSE) if kind == "small" else 0)
+
+
+def load(one, seconds):
+    """Seconds of all answers by kind, and the errors."""
+    times, errors = collections.defaultdict(list), collections.Counter()
+    until = time.monotonic() + seconds
+    threads = [threading.Thread(target=client, args=(one, at, until, times, errors)) for at in range(CONNECTIONS)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    return times, errors
+
+
+def memory(one):
+    """Bytes that an idle server has; it gives them back by and by."""
+    time.sleep(10)
+    return one.metric("resident_memory_bytes")
 
 
 def busy_cores():
@@ -39,26 +56,19 @@ def busy_cores():
 
 
 with server("--max-connections", str(CONNECTIONS + 4), "--max-selections-per-user", "64", "--max-selections", "64", trust=True) as one:
-    with psycopg.connect(one.url(), autocommit=True) as connection:
-        for sql in [SMALL, NEURAL]:
-            connection.execute(sql).fetchall()
-    before = one.metric("resident_memory_bytes")
-    times, errors = collections.defaultdict(list), collections.Counter()
+    # Threads, caches and the allocator's pages are there after a while, and stay.
+    load(one, min(30, SECONDS / 10))
+    before = memory(one)
     others = lambda: busy_cores() - cpu(one.process) - time.process_time()
     begun, others_before, own_before = time.monotonic(), others(), cpu(one.process)
-    until = begun + SECONDS
-    threads = [threading.Thread(target=client, args=(one, at, until, times, errors)) for at in range(CONNECTIONS)]
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
+    times, errors = load(one, SECONDS)
     seconds, own, others = time.monotonic() - begun, cpu(one.process) - own_before, others() - others_before
-    # Memory is given back by and by.
-    time.sleep(10)
+    after, reserved = memory(one), one.metric("memory_reserved_bytes")
     print(f"{CONNECTIONS} connections, {SECONDS} s, pauses up to {PAUSE} s; of {os.cpu_count()} cores the server had {own / seconds:.2f}, others {others / seconds:.2f}")
     for kind, taken in sorted(times.items()):
         taken.sort()
         at = lambda share: taken[min(len(taken) - 1, int(share * len(taken)))]
         print(f"{kind}: {len(taken)} answers, median {at(0.5):.3f} s, 99 % within {at(0.99):.3f} s, longest {taken[-1]:.3f} s")
-    after, reserved = one.metric("resident_memory_bytes"), one.metric("memory_reserved_bytes")
     print(f"memory: {before / 2**20:.0f} MiB before, {after / 2**20:.0f} MiB after; reserved {reserved:.0f} bytes")
     print(f"errors: {dict(errors) or 'none'}")
     verdicts = {
