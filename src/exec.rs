@@ -28,7 +28,7 @@ use crate::call::Call;
 use crate::columns::Batch;
 use crate::error::named;
 use crate::gathered::Gathered;
-use crate::inputs::{check_by_keys, check_whole, narrow, reading_bytes, steady, stored_bytes, unmerged};
+use crate::inputs::{check_by_keys, check_whole, in_pieces, narrow, reading_bytes, rows_at_once, steady, stored_bytes, unmerged};
 use crate::lanes::Lane;
 use crate::memory::Memory;
 use crate::operator::{Execution, Operator, OperatorExec, one_answer};
@@ -362,15 +362,17 @@ impl Selection {
             reads.spawn(async move {
                 let (mut groups, mut asked): (Groups, usize) = (BTreeMap::new(), 0);
                 let keeps_rows = selection.call.parting.is_none() && selection.call.draw.is_none();
+                let at_once = rows_at_once(selection.call.columns.len());
                 while let Some(batch) = stream.next().await {
                     let batch = batch?;
                     if keeps_rows {
                         memory.grow(RowsBuilder::bytes_for(&selection.call.plan, batch.num_rows()))?;
                     }
-                    // Names that a batch brings are known when they are there; there are no more of them than it has.
-                    let names = selection.push(&batch, converter.as_deref(), &mut groups)?;
-                    if keeps_rows {
-                        memory.grow(names)?;
+                    for rows in in_pieces(&batch, at_once) {
+                        // Names that rows bring are known when they are there; there are no more of them than rows.
+                        let names = selection.push(&rows, converter.as_deref(), &mut groups)?;
+                        memory.grow(if keeps_rows { names } else { 0 })?;
+                        tokio::task::yield_now().await;
                     }
                     if !keeps_rows {
                         // Moments grow with the columns that show themselves, a batch at a time.

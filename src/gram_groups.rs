@@ -89,6 +89,7 @@ fn grams(moments: &[Moments]) -> ArrayRef {
 
 impl GramGroups {
     fn update(&mut self, columns: &[ArrayRef], group_of: &[usize], groups: usize) -> Result<()> {
+        self.active.check().map_err(|error| named(&self.function, error))?;
         let batch = Batch::new(self.moments.plan(), columns)?;
         let moments = &mut self.moments;
         batch

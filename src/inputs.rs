@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::array::RecordBatch;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::exec_err;
 use datafusion::datasource::physical_plan::FileScanConfig;
@@ -73,6 +74,18 @@ pub(crate) fn reading_bytes(plan: &Arc<dyn ExecutionPlan>, context: &TaskContext
     let bytes = partitions * columns * (BATCHES * batch_rows(context, columns) * size_of::<f64>() + COLUMN_BYTES);
     // Small files have fewer batches; decoded, values take more room than there.
     stored_bytes(plan).map_or(0, |stored| bytes.min(4 * stored as usize))
+}
+
+/// Rows that are summed up at once, so that a query can be dropped between them; fewer where they are wide.
+pub(crate) fn rows_at_once(columns: usize) -> usize {
+    // Texts of so many values take some hundredths of a second.
+    const VALUES: usize = 1 << 16;
+    (VALUES / columns.max(1)).clamp(256, 8192)
+}
+
+/// A batch in pieces of so many rows.
+pub(crate) fn in_pieces(batch: &RecordBatch, rows: usize) -> impl Iterator<Item = RecordBatch> + '_ {
+    (0..batch.num_rows()).step_by(rows).map(move |start| batch.slice(start, rows.min(batch.num_rows() - start)))
 }
 
 /// Bytes of the files that a plan reads, if it reads nothing but files. However the files are dealt out to partitions, there are as many of them, unless somebody

@@ -1,10 +1,15 @@
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
+
+use pursuit_udfs::{Error, Result};
 
 /// What the selections of an engine are doing right now, for whoever wants to show it.
 #[derive(Default)]
 pub struct Progress {
     state: Mutex<State>,
+    /// How often everything was stopped.
+    stops: AtomicU64,
 }
 
 #[derive(Default)]
@@ -86,12 +91,18 @@ impl Progress {
         self.lock().on_idle = Some(Arc::new(then));
     }
 
+    /// Ends what the engine's selections are reading right now, for a host whose user has pressed Ctrl-C. Whoever drops a query ends it too, but what DataFusion
+    /// sums up hears of that only when a hundred batches have passed.
+    pub fn stop(&self) {
+        self.stops.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Marks a part of a selection as at work until the guard is dropped.
     pub(crate) fn start(self: &Arc<Self>) -> Active {
         let mut state = self.lock();
         state.active += 1;
         state.since.get_or_insert_with(Instant::now);
-        Active(Arc::clone(self))
+        Active { progress: Arc::clone(self), stops: self.stops.load(Ordering::Relaxed) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -107,15 +118,24 @@ impl std::fmt::Debug for Progress {
 
 /// A part of a selection at work.
 #[derive(Debug)]
-pub(crate) struct Active(Arc<Progress>);
+pub(crate) struct Active {
+    progress: Arc<Progress>,
+    /// As it was when this began.
+    stops: u64,
+}
 
 impl Active {
     pub(crate) fn add_rows(&self, rows: usize) {
-        self.0.lock().rows += rows as u64;
+        self.progress.lock().rows += rows as u64;
+    }
+
+    /// An error if everything was stopped since this began.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.progress.stops.load(Ordering::Relaxed) == self.stops { Ok(()) } else { Err(Error::cancelled()) }
     }
 
     pub(crate) fn set_step(&self, selector: &'static str, done: usize, total: usize, note: &str) {
-        let mut state = self.0.lock();
+        let mut state = self.progress.lock();
         let goes_on = state.step.as_ref().filter(|step| step.selector == selector && step.total == total && step.done <= done);
         let since = goes_on.map_or_else(Instant::now, |step| step.since);
         state.step = Some(Step { selector, done, total, note: note.to_string(), since });
@@ -124,7 +144,7 @@ impl Active {
 
 impl Drop for Active {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
+        let mut state = self.progress.lock();
         state.active -= 1;
         if state.active > 0 {
             return;
@@ -169,6 +189,15 @@ mod tests {
         assert_eq!(progress.steps(), Some((3, 10)));
         drop(selecting);
         assert_eq!((line(), progress.steps()), (None, None));
+    }
+
+    #[test]
+    fn what_began_before_a_stop_ends() {
+        let progress = Arc::new(Progress::default());
+        let before = progress.start();
+        assert!(before.check().is_ok());
+        progress.stop();
+        assert!(before.check().is_err() && progress.start().check().is_ok());
     }
 
     #[test]

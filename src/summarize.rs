@@ -23,7 +23,7 @@ use crate::answer;
 use crate::call::{self, Input};
 use crate::columns::{ColumnKind, kind, with_blocks};
 use crate::error::named;
-use crate::inputs::unmerged;
+use crate::inputs::{in_pieces, rows_at_once, unmerged};
 use crate::operator::{Execution, Operator, one_answer};
 use crate::operator_table::OperatorTable;
 use crate::progress::Progress;
@@ -165,12 +165,9 @@ impl Summarizing {
             .into_iter()
             .chain(self.plan.features.iter().map(|feature| feature.is_text))
             .collect();
-        // A few rows at a time, so that a query can be dropped between them; fewer where they are wide.
-        let rows_at_once = (VALUES_AT_ONCE / self.columns.len().max(1)).clamp(256, 8192);
         let mut batches = input.execute(partition, context)?;
         while let Some(batch) = batches.try_next().await? {
-            for start in (0..batch.num_rows()).step_by(rows_at_once) {
-                let rows = batch.slice(start, rows_at_once.min(batch.num_rows() - start));
+            for rows in in_pieces(&batch, rows_at_once(self.columns.len())) {
                 let columns: Vec<(ArrayRef, bool)> =
                     self.columns.iter().zip(&texts).map(|(at, is_text)| (Arc::clone(rows.column(*at)), *is_text)).collect();
                 let pushed = with_blocks(&columns, |blocks| {
@@ -186,6 +183,3 @@ impl Summarizing {
         Ok(part)
     }
 }
-
-/// Texts of so many values take some hundredths of a second.
-const VALUES_AT_ONCE: usize = 1 << 17;

@@ -151,6 +151,20 @@ async fn cancelled_in_a_process_of_its_own() {
             failures.push(format!("{call}: {cpu:?} of the half second after the cancel"));
         }
     }
+    // The same from a file, which is read without a pause.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("texts.parquet");
+    let texts: Vec<String> =
+        (0..26).map(|at| format!("CAST(value * {} % {} AS TEXT) AS t{at}", 7919 + 2 * at, 3000 + 500 * at)).collect();
+    let rows = format!("SELECT {}, value % 7 AS label FROM generate_series(1, 200000)", texts.join(", "));
+    query(&ctx, &format!("COPY ({rows}) TO '{}'", file.display())).await.unwrap();
+    ctx.register_parquet("texts", file.to_str().unwrap(), Default::default()).await.unwrap();
+    for call in ["omp(texts, label => label)", "mutual_information(texts, label => label)"] {
+        let cpu = cancelled(&ctx, &progress, call, true).await;
+        if cpu > Duration::from_millis(200) {
+            failures.push(format!("{call} of a file: {cpu:?} of the half second after the cancel"));
+        }
+    }
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
@@ -168,7 +182,9 @@ async fn cancelled(ctx: &SessionContext, progress: &Progress, call: &str, while_
     }
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(progress.line().is_some(), "{call} has ended by itself");
+    // As a shell does when Ctrl-C is pressed.
     drop(running);
+    progress.stop();
     tokio::time::sleep(Duration::from_millis(100)).await;
     let before = process_time();
     tokio::time::sleep(Duration::from_millis(500)).await;

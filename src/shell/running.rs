@@ -107,13 +107,14 @@ impl Shell {
     /// The same, until Ctrl-C is pressed. An error is printed; `false`: it was stopped or failed.
     pub(super) async fn run_until_interrupted(&mut self, sql: &str) -> bool {
         let begin = Instant::now();
-        let progress = Arc::clone(&self.session.line);
+        let (progress, selections) = (Arc::clone(&self.session.line), self.session.engine.progress());
         progress.begin();
         let pressed = interrupts();
         let interrupted = pressed.notified();
         tokio::select! {
             biased;
             _ = interrupted => {
+                selections.stop();
                 progress.end();
                 // The terminal has written ^C.
                 let line = if std::io::stderr().is_terminal() { "\r\x1b[K" } else { "" };

@@ -29,12 +29,13 @@ pub(super) async fn file(shell: &mut Shell, name: &str) -> Result<()> {
 
 /// `\i`: the same from a prompt, which Ctrl-C brings back.
 pub(super) async fn include(shell: &mut Shell, name: &str) -> Result<(), String> {
-    let progress = Arc::clone(&shell.session.line);
+    let (progress, selections) = (Arc::clone(&shell.session.line), shell.session.engine.progress());
     progress.begin();
     let pressed = interrupts();
     tokio::select! {
         biased;
         _ = pressed.notified() => {
+            selections.stop();
             progress.end();
             Err("stopped".to_string())
         }
