@@ -58,7 +58,7 @@ def criteo(context):
     sizes = [5, 35] if context.is_quick else published.CRITEO_SIZES
     context.say("### Figures 8 and 9: one pass over a table of Criteo's shape", "",
                 f"13 integers and 26 hashed texts of up to 20,000 values, made up; {rows:,} rows to choose by, where the paper has three billion of a set that is not here. So it is the shape that can be compared: how AUC grows with k, and who is ahead while k is small. "
-                "The networks read the table once (`passes => 'one'`), `cmim` once for its counts. The published LASSOs have the better of two penalties, 0.1 and 0.0001; ours have 0.01, as everywhere. The first k of each ranking of 35 are judged by a network of two epochs "
+                "The networks read the table once (`passes => 'one'`), `cmim` once for its counts. The published LASSOs have the better of two penalties, 0.1 and 0.0001; ours have 0.01, as everywhere, after a look at the published ones here: with them AUC was 0.518 (group_lasso) and 0.607 (sequential_lasso) at k = 5, from 200,000 rows. The first k of each ranking of 35 are judged by a network of two epochs "
                 f"over {learnt:,} rows, on {tested:,} others. Texts are hashed into 16 buckets.")
     train, test = table(rows, 1), table(tested, 2)
     view = [f"CREATE VIEW train AS SELECT * FROM '{train}'", f"CREATE VIEW test AS SELECT * FROM '{test}'"]
