@@ -68,7 +68,7 @@ fn batch_rows(context: &TaskContext, columns: usize) -> usize {
 /// Bytes that those who read so many columns of files have in their hands: some batches of each partition, and what they are decoded from.
 pub(crate) fn reading_bytes(plan: &Arc<dyn ExecutionPlan>, context: &TaskContext, columns: usize) -> usize {
     // What scans of Parquet with 40 and with 3,000 columns of numbers were seen to take beside their answer.
-    const BATCHES: usize = 8;
+    const BATCHES: usize = 10;
     const COLUMN_BYTES: usize = 32 << 10;
     let partitions = plan.output_partitioning().partition_count();
     let bytes = partitions * columns * (BATCHES * batch_rows(context, columns) * size_of::<f64>() + COLUMN_BYTES);
