@@ -167,7 +167,12 @@ pub(crate) fn judge(inputs: &Inputs, outputs: &[f32], (samples, asked): (&Sample
             ]
         }
     };
-    Verdict { loss, loss_error: (spread / rows.max(1) as f64).sqrt(), metrics, errors, confusion }
+    if total > 0.0 {
+        return Verdict { loss, loss_error: (spread / rows.max(1) as f64).sqrt(), metrics, errors, confusion };
+    }
+    // No row can be judged: none is of a class that was learnt. Nothing is known, which is not a number of any kind.
+    let metrics = metrics.into_iter().map(|(name, _)| (name, None)).collect();
+    Verdict { loss, loss_error: 0.0, metrics, errors: Vec::new(), confusion }
 }
 
 fn loss_of(loss: Loss, mut output: impl Iterator<Item = f64> + Clone, target: f64) -> f64 {
