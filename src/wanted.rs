@@ -37,6 +37,7 @@ impl Wanted {
 mod tests {
     use super::*;
     use datafusion::arrow::datatypes::Schema;
+    use datafusion::common::runtime::SpawnedTask;
     use std::sync::Arc;
     use std::time::Duration;
 
@@ -52,7 +53,7 @@ mod tests {
             drop(work.0);
             Err(DataFusionError::Execution("too late".into()))
         });
-        let waiting = tokio::spawn(wanted.guard(never.boxed()).collect::<Vec<_>>());
+        let waiting = SpawnedTask::spawn(wanted.guard(never.boxed()).collect::<Vec<_>>());
         tokio::task::yield_now().await;
         assert_eq!(Arc::strong_count(&held), 2);
         drop(wish);
