@@ -35,6 +35,7 @@ use crate::operator::{Execution, Operator, OperatorExec, one_answer};
 use crate::panics;
 use crate::progress::{Active, Progress};
 use crate::question::Question;
+use crate::shares::{self, Part};
 
 /// What is kept of each group; without `partition_by` there is one, without a key.
 pub(crate) type Groups = BTreeMap<Option<OwnedRow>, Gathered>;
@@ -55,6 +56,8 @@ pub(crate) struct Select {
     pub(crate) shows_fit: bool,
     /// Whether groups are answered where the rows of each are, a partition by itself, and not all in one place.
     pub(crate) is_spread: bool,
+    /// What it makes of the selections that the call needs.
+    pub(crate) part: Part,
     /// Bytes of the files that each input reads, where that is known: for whoever runs it somewhere else.
     pub(crate) stored: Vec<Option<u64>>,
 }
@@ -71,6 +74,7 @@ impl Select {
             last_rank: None,
             shows_fit: true,
             is_spread: false,
+            part: Part::Whole,
             stored: Vec::new(),
         }
     }
@@ -92,7 +96,8 @@ impl Select {
     /// The choices that suffice for the query, if those are fewer than the call asks for and the same as its first.
     fn enough(&self) -> Option<usize> {
         let common = &self.call.question.common;
-        let limit = self.limit.filter(|_| self.call.partitions.is_empty());
+        // Shares were planned before such a limit was known.
+        let limit = self.limit.filter(|_| self.call.partitions.is_empty() && self.part == Part::Whole);
         let wanted = limit.into_iter().chain(self.last_rank).min()?.max(common.must_include.len()).max(1);
         let asked = match common.k {
             Count::Exactly(k) => k,
@@ -112,6 +117,9 @@ impl Select {
 
     /// The order of the answer: groups by their keys, and a ranking by rank. The path of a selector repeats its ranks, in order too.
     fn order(&self) -> Option<LexOrdering> {
+        if matches!(self.part, Part::Share { .. }) {
+            return None;
+        }
         let sorted = |at: usize, nulls_first: bool| {
             let column = Arc::new(PhysicalColumn::new(self.schema.field(at).name(), at));
             PhysicalSortExpr::new(column, SortOptions { descending: false, nulls_first })
@@ -174,6 +182,7 @@ impl Operator for Select {
                 if self.is_spread {
                     write!(f, ", by_group")?;
                 }
+                self.part.explain(f)?;
                 match (self.enough(), self.limit) {
                     (Some(steps), _) => write!(f, ", limit={steps}"),
                     (None, Some(rows)) => write!(f, ", fetch={rows}"),
@@ -199,7 +208,7 @@ impl Operator for Select {
             Arc::make_mut(&mut call).question.common.k = Count::Exactly(choices);
         }
         let inputs = if self.is_spread { inputs } else { inputs.into_iter().map(unmerged).collect() };
-        let selection = Selection { call, inputs, only, schema, progress, metrics };
+        let selection = Selection { call, inputs, only, part: self.part, schema, progress, metrics };
         let rows = self.limit.unwrap_or(usize::MAX);
         let selected = async move { selection.select(context).await.map(|batch| batch.slice(0, rows.min(batch.num_rows()))) };
         Ok(futures::stream::once(selected).boxed())
@@ -213,6 +222,7 @@ pub(crate) struct Selection {
     pub(crate) inputs: Vec<Arc<dyn ExecutionPlan>>,
     /// The partition of the table that is read, if not all are.
     pub(crate) only: Option<usize>,
+    pub(crate) part: Part,
     pub(crate) schema: SchemaRef,
     pub(crate) progress: Arc<Progress>,
     pub(crate) metrics: ExecutionPlanMetricsSet,
@@ -248,6 +258,7 @@ impl Selection {
         let converter = self.converter()?.map(Arc::new);
         let active = Arc::new(self.progress.start());
         let timer = read_time.timer();
+        let share = self.part.share(&mut self.inputs, &context).await?;
         if self.call.features.is_some() {
             self.restrict(&context).await?;
         }
@@ -267,7 +278,12 @@ impl Selection {
         let lane = if is_short { Lane::Short } else { Lane::Long };
         let running = question.start(&self.progress, Some(memory as _), lane).map_err(|error| named(name, error))?;
         let plan = self.call.plan.clone();
+        let running = running.sharing(&share);
         let answers = running.job(move |run| answer_groups(&question, builders, held_out, &plan, run)).await;
+        if let (Part::Share { .. }, Some(share)) = (self.part, share) {
+            timer.done();
+            return shares::batch(&share);
+        }
         let answers = answers.map_err(|error| named(name, error))?;
         timer.done();
 

@@ -61,6 +61,7 @@ mod same_rows;
 mod sample_problem;
 mod samples;
 mod select_from;
+mod shares;
 #[cfg(feature = "shell")]
 pub mod shell;
 mod summarize;

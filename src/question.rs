@@ -7,7 +7,7 @@ use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::Fields;
 use pursuit_udfs::{
     Budget, Common, Compared, Count, Error, Options, Parting, Plan, Problem, Reads, Repeats, Report, Result, Run, Selector,
-    Settings, Spec, Value, Work,
+    Settings, Share, Spec, Value, Work,
 };
 
 use crate::engine::Registry;
@@ -127,6 +127,16 @@ impl Question {
         })
     }
 
+    /// Selections that the answer needs, of the same rows, and that do not need each other.
+    pub(crate) fn repetitions(&self) -> usize {
+        let folds = self.common.folds;
+        match (self.spec.build)(&self.own) {
+            Ok(Work::Select(_)) => 1 + folds.unwrap_or(0),
+            Ok(Work::Report(report)) => report.repetitions(folds, self.compared.len()),
+            _ => 1,
+        }
+    }
+
     /// Begins a run of this question, on threads of a lane unless the call has a number of its own.
     pub(crate) fn start(&self, progress: &Arc<Progress>, budget: Option<Arc<dyn Budget>>, lane: Lane) -> Result<Running> {
         let cancelled = Arc::new(AtomicBool::new(false));
@@ -218,6 +228,14 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// The same, of a share of the work.
+    pub(crate) fn sharing(mut self, share: &Option<Arc<Share>>) -> Self {
+        if let Some(share) = share {
+            self.run = self.run.with_share(Arc::clone(share));
+        }
+        self
+    }
+
     /// Works on threads of our own, away from the runtime's. A job must not wait for anything that is read.
     pub(crate) async fn job<T: Send + 'static>(&self, work: impl FnOnce(&Run) -> Result<T> + Send + 'static) -> Result<T> {
         let run = self.run.clone();

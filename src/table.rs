@@ -17,6 +17,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column as PhysicalColumn;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::union::UnionExec;
 use datafusion::scalar::ScalarValue;
 use pursuit_udfs::{Plan, Reads, Value};
 
@@ -24,6 +25,7 @@ use crate::call::Call;
 use crate::exec::{Select, SelectExec};
 use crate::in_order;
 use crate::progress::Progress;
+use crate::shares::{self, Part};
 
 #[derive(Debug)]
 pub(crate) struct SelectTable {
@@ -100,10 +102,39 @@ impl TableProvider for SelectTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let mut call = self.call.clone();
         // A limit is about the rows of all groups together.
-        let limit = limit.filter(|_| call.partitions.is_empty());
+        let limit = limit.filter(|_| self.call.partitions.is_empty());
         let last_rank = filters.iter().filter_map(last_rank).chain(limit).min();
+        let shows = |name: &str| {
+            let at = self.schema.column_with_name(name).map(|(at, _)| at);
+            at.is_some_and(|at| projection.is_none_or(|columns| columns.contains(&at)))
+        };
+        let select = |call: Call| Select::new(call, Arc::clone(&self.schema), Arc::clone(&self.progress)).up_to(last_rank, shows);
+        let (call, mut inputs) = self.planned(state).await?;
+        if !self.is_spread {
+            return projected(Arc::new(SelectExec::new(select(call), inputs)), projection);
+        }
+        let of = shares::count(&call, state.config_options().execution.target_partitions);
+        let mut select_all = select(call).spread(&inputs);
+        if of > 1 {
+            let mut made: Vec<Arc<dyn ExecutionPlan>> = Vec::with_capacity(of);
+            for first in 0..of {
+                // Each plans its inputs for itself: who shares a plan is executed by the same machine.
+                let (call, inputs) = self.planned(state).await?;
+                let share = Select { part: Part::Share { first, of }, schema: shares::schema(), ..select(call).spread(&inputs) };
+                made.push(Arc::new(SelectExec::new(share, inputs)));
+            }
+            select_all.part = Part::Rest { of };
+            inputs.push(UnionExec::try_new(made)?);
+        }
+        projected(Arc::new(SelectExec::new(select_all, inputs)), projection)
+    }
+}
+
+impl SelectTable {
+    /// The call with the columns that it needs, and its inputs.
+    async fn planned(&self, state: &dyn Session) -> Result<(Call, Vec<Arc<dyn ExecutionPlan>>)> {
+        let mut call = self.call.clone();
         // Leave columns unread where some are not needed.
         let needed: Vec<usize> = call.partitions.iter().chain(&call.columns).copied().collect();
         let (input, needed) = project(&self.input, needed)?;
@@ -125,16 +156,7 @@ impl TableProvider for SelectTable {
             let rows = LogicalPlanBuilder::from(input.clone()).aggregate(Vec::<Expr>::new(), vec![count(lit(1))])?.build()?;
             inputs.push(state.create_physical_plan(&rows).await?);
         }
-        let shows = |name: &str| {
-            let at = self.schema.column_with_name(name).map(|(at, _)| at);
-            at.is_some_and(|at| projection.is_none_or(|columns| columns.contains(&at)))
-        };
-        let mut select = Select::new(call, Arc::clone(&self.schema), Arc::clone(&self.progress)).up_to(last_rank, shows);
-        if self.is_spread {
-            select = select.spread(&inputs);
-        }
-        let select = Arc::new(SelectExec::new(select, inputs));
-        projected(select, projection)
+        Ok((call, inputs))
     }
 }
 

@@ -21,6 +21,7 @@ use crate::error::named;
 use crate::exec::{Select, SelectExec};
 use crate::progress::Progress;
 use crate::question::Question;
+use crate::shares::{self, Part};
 use crate::table::SelectTable;
 
 /// Packs selections, and unpacks them where the same functions are. See [`Engine::travel`](crate::Engine::travel).
@@ -61,6 +62,7 @@ struct PackedOperator {
     last_rank: Option<usize>,
     shows_fit: bool,
     is_spread: bool,
+    part: Part,
     stored: Vec<Option<u64>>,
     metadata: HashMap<String, String>,
 }
@@ -132,6 +134,7 @@ impl Travel {
             last_rank: select.last_rank,
             shows_fit: select.shows_fit,
             is_spread: select.is_spread,
+            part: select.part,
             stored: select.stored.clone(),
             metadata: select.schema.metadata().clone(),
         };
@@ -142,7 +145,8 @@ impl Travel {
     pub fn unpack_operator(&self, packed: &str, inputs: &[Arc<dyn ExecutionPlan>]) -> Result<Arc<dyn ExecutionPlan>> {
         let packed: PackedOperator = parse(packed)?;
         let spec = self.find(&packed.function)?;
-        let expected = 1 + usize::from(packed.held_out.is_some()) + usize::from(packed.has_features);
+        let has_shares = matches!(packed.part, Part::Rest { .. });
+        let expected = 1 + [packed.held_out.is_some(), packed.has_features, has_shares].map(usize::from).iter().sum::<usize>();
         if inputs.len() != expected {
             return exec_err!("{}: has {} inputs, not {expected}", spec.name, inputs.len());
         }
@@ -171,12 +175,16 @@ impl Travel {
             held_out: packed.held_out.map(|columns| HeldOut { plan: planned(), columns }),
             features: packed.has_features.then(planned),
         };
-        let schema = Arc::new(Schema::new_with_metadata(fields, packed.metadata));
+        let schema = match packed.part {
+            Part::Share { .. } => shares::schema(),
+            Part::Whole | Part::Rest { .. } => Arc::new(Schema::new_with_metadata(fields, packed.metadata)),
+        };
         let select = Select {
             limit: packed.limit,
             last_rank: packed.last_rank,
             shows_fit: packed.shows_fit,
             is_spread: packed.is_spread,
+            part: packed.part,
             stored: packed.stored,
             ..Select::new(call, schema, Arc::clone(&self.progress))
         };
@@ -208,10 +216,10 @@ fn parse<'a, T: Deserialize<'a>>(packed: &'a str) -> Result<T> {
 #[cfg(test)]
 mod tests {
     use datafusion::arrow::util::pretty::pretty_format_batches;
-    use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+    use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
     use datafusion::datasource::source_as_provider;
     use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-    use datafusion::physical_plan::collect;
+    use datafusion::physical_plan::{collect, displayable};
     use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 
     use super::*;
@@ -279,6 +287,52 @@ mod tests {
             let there = collect(there, ctx.task_ctx()).await.unwrap();
             let print = |batches: &[_]| pretty_format_batches(batches).unwrap().to_string();
             assert_eq!(print(&there), print(&here), "{sql}");
+        }
+    }
+
+    /// A plan in which every operator of ours was sent.
+    fn all_sent(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        let travel = Engine::default().travel();
+        let send = |node: Arc<dyn ExecutionPlan>| {
+            let Some(packed) = travel.pack_operator(node.as_ref()) else { return Ok(Transformed::no(node)) };
+            let inputs: Vec<_> = node.children().into_iter().cloned().collect();
+            Ok(Transformed::yes(travel.unpack_operator(&packed, &inputs)?))
+        };
+        plan.transform_up(send).unwrap().data
+    }
+
+    #[tokio::test]
+    async fn shares_of_repetitions_make_the_same_answer() {
+        let (ctx, _folder) = session().await;
+        for (sql, shares) in [
+            ("omp(t, label => y, k => 2, folds => 5, reads => 'rows', exclude => ['i'])", 4),
+            ("random_forest(t, label => y, k => 'one_se', folds => 2, trees => 5, exclude => ['i'])", 3),
+            ("selection_path(t, label => y, k => 2, selector => 'omp', folds => 3, reads => 'rows')", 4),
+            ("stability_selection(t, label => y, k => 1, selector => 'omp', resamples => 6, reads => 'rows')", 3),
+            ("evaluate(t, label => y, model => 'linear', selector => 'omp', k => 1, folds => 3, seeds => 2)", 4),
+            ("evaluate(t, label => g, task => 'classification', model => 'mlp', epochs => 2, seeds => 3, confusion => true)", 3),
+            (
+                "compare_selectors(t, label => y, k => 2, selectors => ['omp', 'lasso', 'datum_wise'], reads => 'rows', pairs => true)",
+                3,
+            ),
+            // A selector that cannot answer, and mistakes that are the same wherever they are met.
+            ("omp(t, label => y, k => 2, folds => 400, reads => 'rows')", 4),
+            ("random_forest(t, label => y, k => 2, folds => 3, time_limit => 60, trees => 5)", 1),
+            ("random_forest(t, label => y, k => 2, trees => 5)", 1),
+        ] {
+            let sql = format!("SELECT * FROM {sql}");
+            let table = sent(&ctx, &sql).await;
+            let plan = all_sent(table.scan(&ctx.state(), None, &[], None).await.unwrap());
+            let text = displayable(plan.as_ref()).indent(false).to_string();
+            let planned = (text.matches("share=").count(), text.contains(&format!("shares={shares}")));
+            assert_eq!(planned, if shares > 1 { (shares, true) } else { (0, false) }, "{text}");
+            let here = ctx.sql(&sql).await.unwrap().collect().await;
+            let there = collect(plan, ctx.task_ctx()).await;
+            let print = |batches: Result<Vec<_>>| match batches {
+                Ok(batches) => pretty_format_batches(&batches).unwrap().to_string(),
+                Err(error) => error.to_string(),
+            };
+            assert_eq!(print(there), print(here), "{sql}");
         }
     }
 

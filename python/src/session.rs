@@ -46,6 +46,11 @@ impl Session {
         let runtime = runtime()?;
         let task = runtime.spawn(run(self.context.clone(), sql));
         let _stopped = Stopped(task.abort_handle());
+        let interrupted = |error: PyErr| {
+            // A dropped query ends, too, but where it sums up a table only at the next hundredth batch.
+            self.progress.stop();
+            error
+        };
         let (done, mut answer) = mpsc::sync_channel(1);
         runtime.spawn(async move { done.send(task.await) });
         loop {
@@ -55,13 +60,13 @@ impl Session {
             match ended {
                 Ok(Ok(answer)) => return answer.map_err(|error| exception(&error)),
                 Ok(Err(failed)) if failed.is_panic() => return Err(of_panic(&*failed.into_panic())),
-                Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+                Err(RecvTimeoutError::Timeout) => py.check_signals().map_err(interrupted)?,
                 Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => {
                     return Err(PyRuntimeError::new_err("the query was cancelled"));
                 }
             }
             if let (Some(watch), Some((line, elapsed))) = (&watch, self.progress.line()) {
-                watch.call1((line, elapsed.as_secs_f64(), self.progress.steps()))?;
+                watch.call1((line, elapsed.as_secs_f64(), self.progress.steps())).map_err(interrupted)?;
             }
         }
     }

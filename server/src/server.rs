@@ -176,6 +176,14 @@ impl Session {
         cancel.child_token()
     }
 
+    /// Ends what the session's only statement is reading, where a dropped query would read on to the next hundredth batch. Of several at once
+    /// nobody knows which one is meant.
+    pub fn stop_reading(&self) {
+        if self.running.load(Ordering::Relaxed) == 1 {
+            self.progress.stop();
+        }
+    }
+
     pub fn end(&self) {
         self.running.fetch_sub(1, Ordering::Relaxed);
     }

@@ -80,7 +80,10 @@ impl Session {
                     let stopped = running.stopped();
                     tokio::select! {
                         biased;
-                        failure = stopped => Err(failure),
+                        failure = stopped => {
+                            running.session.stop_reading();
+                            Err(failure)
+                        }
                         next = begun.stream.next() => next.transpose().map_err(|error| Failure::from(&error)),
                     }
                 }
@@ -207,7 +210,10 @@ impl Running {
         let task = SpawnedTask::spawn(work);
         tokio::select! {
             biased;
-            failure = self.stopped() => Err(failure),
+            failure = self.stopped() => {
+                self.session.stop_reading();
+                Err(failure)
+            }
             done = task.join() => match done {
                 Ok(done) => done.map_err(|error| Failure::from(&error)),
                 Err(error) => Err(Failure::new("XX000", format!("internal error: {error}; please report it"))),

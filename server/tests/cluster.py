@@ -81,6 +81,17 @@ def folds_resamples_and_seeds_run_on_different_executors():
             every_executor_is_at_work(one, f"SELECT * FROM random_forest(({rows}), label => 'y', k => 2, partition_by => 'run')")
         forest = lambda seed: f"SELECT {seed} AS seed, rank, feature, score FROM random_forest('{t}', label => 'y', k => 2, seed => {seed})"
         every_executor_is_at_work(one, " UNION ALL ".join(forest(seed) for seed in range(4)))
+        for call, shares in [(f"random_forest('{t}', label => 'y', k => 2, folds => 5)", 4), (f"random_forest('{t}', label => 'y', k => 2, folds => 2)", 3),
+                             (f"selection_path('{t}', label => 'y', k => 2, selector => 'random_forest', folds => 3)", 4),
+                             (f"stability_selection('{t}', label => 'y', k => 2, selector => 'random_forest', resamples => 8)", 4),
+                             (f"evaluate('{t}', label => 'y', model => 'mlp', epochs => 20, seeds => 16)", 4),
+                             (f"evaluate('{t}', label => 'y', model => 'forest', selector => 'omp', k => 2, folds => 3)", 3)]:
+            every_executor_is_at_work(one, f"SELECT * FROM {call}")
+            # A plan that is only shown is made for the shell's machine.
+            plan = one.ask(f"SET datafusion.execution.target_partitions = 4; EXPLAIN SELECT * FROM {call}")[1]
+            assert f"shares={shares}" in plan, plan
+        compared = f"compare_selectors('{t}', label => 'y', k => 2, selectors => ['random_forest', 'boosting', 'omp'])"
+        every_executor_is_at_work(one, f"SELECT * EXCLUDE (seconds) FROM {compared}")
         # As many tasks as the executors take, whatever machine the shell is on.
         every_executor_is_at_work(one, f"SET datafusion.execution.target_partitions = 1; SELECT * FROM omp('{long}', 'y', 3)")
 

@@ -31,6 +31,7 @@ use crate::gathered::Gathered;
 use crate::inputs::steady;
 use crate::memory::Memory;
 use crate::progress::Progress;
+use crate::shares::Part;
 use crate::table::project;
 
 /// Folds that the page validates with. The moments of each are kept.
@@ -134,6 +135,7 @@ impl Reading {
             call: Arc::new(call),
             inputs: Vec::new(),
             only: None,
+            part: Part::Whole,
             schema,
             progress: Arc::new(Progress::default()),
             metrics: ExecutionPlanMetricsSet::new(),

@@ -1,14 +1,16 @@
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// Why a run did not give a ranking. The message never names the selector: the engine adds it, once.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Error {
     kind: Kind,
     message: String,
 }
 
 /// Who must act on an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
     /// The person who wrote the call: an option is unknown, out of range, or contradicts another.
     Call,

@@ -94,6 +94,7 @@ pub use reading::sample::{Draw, Sampled};
 pub use reading::split::Split;
 pub use reading::table::{Data, DesignColumn, Label, Seen, Table};
 pub use registry::{reports, selectors};
+pub use run::shares::Share;
 pub use run::{Budget, Lease, Random, Run};
 pub use sample_problem::{SAMPLE_PROBLEMS, SampleOptions, SampleProblem};
 #[doc(hidden)]

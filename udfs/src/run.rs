@@ -3,6 +3,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::{Error, Result};
+use shares::Share;
+
+pub(crate) mod shares;
 
 /// One execution of a selector: how to stop it, whom to tell, and where its random numbers come from.
 #[derive(Clone, Default)]
@@ -13,6 +16,7 @@ pub struct Run {
     budget: Option<Arc<dyn Budget>>,
     clock: Option<Arc<Clock>>,
     deadline: Option<f64>,
+    pub(crate) share: Option<Arc<Share>>,
     seed: u64,
 }
 
@@ -110,6 +114,17 @@ impl Run {
     /// The same run for a part of the work, whose progress is nobody's concern.
     pub(crate) fn quiet(&self) -> Self {
         Self { progress: None, ..self.clone() }
+    }
+
+    /// Of what is repeated only a share is done here, or what is left of it.
+    pub fn with_share(mut self, share: Arc<Share>) -> Self {
+        self.share = Some(share);
+        self
+    }
+
+    /// The same run with all repetitions done here.
+    pub(crate) fn alone(&self) -> Self {
+        Self { share: None, ..self.clone() }
     }
 
     /// Tells the time, in seconds since the run began; without it no time passes.

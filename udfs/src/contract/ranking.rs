@@ -1,7 +1,9 @@
+use serde::{Deserialize, Serialize};
+
 use crate::Problem;
 
 /// One chosen unit.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
     /// 1 = chosen first.
     pub rank: usize,
@@ -49,7 +51,7 @@ impl Choice {
 }
 
 /// What a selector answers: its choices, best first, and why it passed over others where it knows.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Ranking {
     pub choices: Vec<Choice>,
     /// Units that could not be chosen, with the reason (`collinear with bmi`).

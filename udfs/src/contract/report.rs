@@ -43,6 +43,12 @@ pub trait Report: Send + Sync {
         self.report(problem, run)
     }
 
+    /// Repetitions that it makes of the same rows and that do not need each other, beside other selectors' folds: different machines may make them. It
+    /// makes them with the run's `repeat`.
+    fn repetitions(&self, _folds: Option<usize>, _compared: usize) -> usize {
+        1
+    }
+
     /// What an option needs to mean anything, if with the other options as they are it means nothing: `related or image`. Such an option is
     /// refused when it is given.
     fn unused(&self, _option: &str) -> Option<&'static str> {

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
+
 use crate::judging::measures::{self, Predicted};
 use crate::network::mlp::Gate;
 use crate::network::samples::{Inputs, Loss, Samples};
@@ -9,7 +12,7 @@ use crate::network::training::{Trainer, Training};
 use crate::{Error, Problem, Result, Run, Split};
 
 /// What a network's outputs are worth on some rows.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// Mean loss: cross-entropy of classes, squared error of a label of variance 1.
     pub loss: f64,
@@ -17,11 +20,24 @@ pub struct Verdict {
     pub loss_error: f64,
     /// For classes accuracy, log_loss, auc, balanced_accuracy, f1 and calibration_error; for numbers r2, rmse and mae. None where the rows cannot tell: r2
     /// of a label that does not vary in them, auc of one class.
+    #[serde(deserialize_with = "named")]
     pub metrics: Vec<(&'static str, Option<f64>)>,
     /// Standard errors of those whose rows tell them: accuracy, and auc of two classes.
+    #[serde(deserialize_with = "named")]
     pub errors: Vec<(&'static str, f64)>,
     /// For classes the rows of each, by the class that was predicted, one class after the other.
     pub confusion: Vec<f64>,
+}
+
+/// Every metric.
+const METRICS: [&str; 9] = ["accuracy", "log_loss", "auc", "balanced_accuracy", "f1", "calibration_error", "r2", "rmse", "mae"];
+
+fn named<'de, D: Deserializer<'de>, T: DeserializeOwned>(values: D) -> Result<Vec<(&'static str, T)>, D::Error> {
+    let known = |(name, value): (String, T)| {
+        let metric = METRICS.into_iter().find(|metric| *metric == name);
+        metric.map(|metric| (metric, value)).ok_or_else(|| D::Error::custom("unknown metric"))
+    };
+    Vec::<(String, T)>::deserialize(values)?.into_iter().map(known).collect()
 }
 
 impl Verdict {

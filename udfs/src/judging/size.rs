@@ -1,5 +1,7 @@
 //! How many features: a selection is repeated without each fold of the rows, and its beginnings are judged by the rows left out.
 
+use serde::{Deserialize, Serialize};
+
 use crate::judging::answer::{complete, is_path, once};
 use crate::judging::least_squares::beginnings;
 use crate::judging::resample::Pieces;
@@ -17,6 +19,15 @@ pub(crate) struct Sized {
     pub curve: Curve,
     /// What choosing by all rows took, if there is a clock.
     pub seconds: f64,
+}
+
+/// One of the selections that folds need.
+#[derive(Serialize, Deserialize)]
+enum Selected {
+    /// By all rows, and the seconds that it took.
+    All(Ranking, f64),
+    /// Without a fold: what the beginnings are worth on it.
+    Fold(Vec<f64>),
 }
 
 /// How many features are looked at.
@@ -40,13 +51,34 @@ pub(crate) fn sized(selector: &dyn Selector, problem: &Problem, folds: usize, ru
         return Err(Error::call("`folds` cannot be used beside a table of rows that judge; leave one of them out"));
     }
     let asked = Problem { k: Some(most(problem)), folds: None, ..problem.clone() };
-    let begun = run.seconds();
-    let mut ranking = once(selector, &asked, run)?;
-    let seconds = run.seconds() - begun;
-    if is_path(&ranking) {
-        return Err(Error::call("`folds` judges a ranking, and this is a path; leave one of them out"));
+    let repeated = run.repeat(
+        || problem.fingerprint(),
+        1 + folds,
+        |mine, run| {
+            let mut selected = Vec::new();
+            if mine.contains(&0) {
+                let begun = run.seconds();
+                let ranking = once(selector, &asked, run)?;
+                if is_path(&ranking) {
+                    return Err(Error::call("`folds` judges a ranking, and this is a path; leave one of them out"));
+                }
+                selected.push(Selected::All(ranking, run.seconds() - begun));
+            }
+            let without: Vec<usize> = mine.iter().filter(|at| **at > 0).map(|at| at - 1).collect();
+            let scores = scores(selector, &asked, folds, &without, run)?;
+            selected.extend(scores.into_iter().map(Selected::Fold));
+            Ok(selected)
+        },
+    )?;
+    let (mut all, mut scores) = (None, Vec::new());
+    for selected in repeated {
+        match selected {
+            Selected::All(ranking, seconds) => all = Some((ranking, seconds)),
+            Selected::Fold(of_fold) => scores.push(of_fold),
+        }
     }
-    let curve = Curve::of(selector, &asked, folds, run)?;
+    let (mut ranking, seconds) = all.ok_or_else(|| Error::data("the selection by all rows was lost"))?;
+    let curve = Curve::of(&scores);
     if problem.k.is_none() {
         let size = curve.size(problem.one_se).clamp(problem.must_include.len().min(ranking.choices.len()), ranking.choices.len());
         if size < ranking.choices.len() {
@@ -68,26 +100,33 @@ fn cut(selector: &dyn Selector, problem: &Problem, size: usize, ranking: &mut Ra
     complete(ranking, problem, run)
 }
 
+/// What the beginnings are worth of the selections without some of the folds, each on the rows left out.
+fn scores(selector: &dyn Selector, problem: &Problem, folds: usize, without: &[usize], run: &Run) -> Result<Vec<Vec<f64>>> {
+    if without.is_empty() {
+        return Ok(Vec::new());
+    }
+    let pieces = Pieces::new(problem, run)?;
+    let parts = pieces.folds(folds)?;
+    let variance = problem.label_variance();
+    let score = |(done, fold): (usize, &usize)| {
+        run.step_with(done, without.len(), || "folds".to_string())?;
+        let piece = pieces.without(&parts, *fold, run)?;
+        let order = once(selector, &piece.problem, run)?.units();
+        let errors = beginnings(&piece.problem, &piece.held_out, &order, run)?.errors;
+        Ok(errors.iter().map(|error| 1.0 - error / variance).collect())
+    };
+    without.iter().enumerate().map(score).collect()
+}
+
 impl Curve {
-    fn of(selector: &dyn Selector, problem: &Problem, folds: usize, run: &Run) -> Result<Self> {
-        let pieces = Pieces::new(problem, run)?;
-        let parts = pieces.folds(folds)?;
-        let variance = problem.label_variance();
-        let mut scores: Vec<Vec<f64>> = Vec::new();
-        for fold in 0..folds {
-            run.step_with(fold, folds, || "folds".to_string())?;
-            let piece = pieces.without(&parts, fold, run)?;
-            let order = once(selector, &piece.problem, run)?.units();
-            let errors = beginnings(&piece.problem, &piece.held_out, &order, run)?.errors;
-            scores.push(errors.iter().map(|error| 1.0 - error / variance).collect());
-        }
+    fn of(scores: &[Vec<f64>]) -> Self {
         let longest = scores.iter().map(Vec::len).max().unwrap_or(0);
         // A fold in which nothing more was worth choosing stays where it is.
         let at = |size: usize| {
             let of_folds: Vec<f64> = scores.iter().map(|scores| scores[size.min(scores.len() - 1)]).collect();
             mean_and_error(&of_folds)
         };
-        Ok(Self((0..longest).map(at).collect()))
+        Self((0..longest).map(at).collect())
     }
 
     /// What the first so many features are worth.

@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use crate::reading::bins::Bins;
 use crate::reading::moments::{Gram, Moments};
+use crate::reading::order::mix;
 use crate::reading::plan::Plan;
 use crate::reading::rows::Rows;
 use crate::reading::table::{Data, DesignColumn, Label, Seen, Table};
+use crate::run::hash;
 use crate::settings::common::{Common, Levels};
 use crate::settings::options::Count;
 use crate::{Error, Result, Run};
@@ -223,6 +227,28 @@ impl Problem {
         Self { table: Arc::new(table), parts: parts.map(Arc::new), ..self.clone() }
     }
 
+    /// A number for the question and its rows to the last bit: who was asked the same of the same table has the same.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let combine = |hash: u64, next: u64| mix(hash ^ next).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let numbers = |values: &[f64]| values.iter().fold(values.len() as u64, |hash, value| combine(hash, value.to_bits()));
+        let of_rows = |rows: &Rows| {
+            let columns: Vec<u64> = rows.columns.par_iter().map(|column| numbers(column)).collect();
+            let others = rows.labels.iter().chain([&rows.targets, &rows.weights]).map(|values| numbers(values));
+            columns.into_iter().chain(others).fold(0, combine)
+        };
+        let table = match &self.table.data {
+            Data::Rows(rows) => of_rows(rows),
+            Data::Gram(gram) => {
+                let parts = [&gram.means, &gram.matrix, &gram.label_means, &gram.products];
+                parts.into_iter().map(|values| numbers(values)).fold(0, combine)
+            }
+        };
+        let held_out = self.held_out.as_deref().map_or(0, of_rows);
+        let (size, folds) = (self.k.map_or(0, |k| k as u64 + 1), self.folds.unwrap_or(0) as u64);
+        let names = self.units.iter().map(|unit| hash(&unit.name));
+        [table, held_out, size, folds].into_iter().chain(names).fold(0, combine)
+    }
+
     /// The label's variance, summed over its columns.
     pub(crate) fn label_variance(&self) -> f64 {
         match &self.table.data {
@@ -318,4 +344,27 @@ fn units(design: &[DesignColumn], plan: &Plan, groups: &BTreeMap<String, Vec<Str
         units.push(Unit { name, features: vec![position], columns, is_number });
     }
     units
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Table, planted};
+
+    #[test]
+    fn a_fingerprint_is_that_of_question_and_rows() {
+        let ask = |table: &Table, label: &[f64]| table.problem(label);
+        let (table, label) = planted(50, 4, &[1], 1.0, 3);
+        let one = ask(&table, &label);
+        assert_eq!(one.fingerprint(), ask(&table, &label).fingerprint());
+        let mut nearly = label.clone();
+        nearly[7] = f64::from_bits(nearly[7].to_bits() + 1);
+        let fewer = Problem { k: Some(1), ..one.clone() };
+        let folded = Problem { folds: Some(3), ..one.clone() };
+        let (others, _) = planted(50, 4, &[1], 1.0, 4);
+        let changed = [ask(&table, &nearly), fewer, folded, one.among(&[0, 1, 2]), ask(&others, &label)];
+        for (at, changed) in changed.iter().enumerate() {
+            assert_ne!(one.fingerprint(), changed.fingerprint(), "{at}");
+        }
+    }
 }

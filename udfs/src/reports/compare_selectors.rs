@@ -1,6 +1,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 use crate::contract::report::{Compared, Kind, Repeats, Report, Values};
 use crate::contract::selector::{Reads, Spec};
 use crate::judging::answer::once;
@@ -53,6 +55,7 @@ report! {
 const FOLDS: usize = 5;
 
 /// What a selector chose, and what that is worth.
+#[derive(Serialize, Deserialize)]
 struct Entry {
     units: Vec<usize>,
     score: Option<(f64, f64)>,
@@ -115,6 +118,10 @@ impl Report for CompareSelectors {
         Parting::for_folds(folds.unwrap_or(FOLDS), columns, seed)
     }
 
+    fn repetitions(&self, _: Option<usize>, compared: usize) -> usize {
+        compared
+    }
+
     fn unused(&self, option: &str) -> Option<&'static str> {
         match option {
             "judge" if self.pairs => Some("pairs => false, because of pairs nothing is judged"),
@@ -127,16 +134,22 @@ impl Report for CompareSelectors {
     }
 
     fn report_on_all(&self, selectors: &[Compared], problem: &Problem, run: &Run) -> Result<Vec<Values>> {
-        let mut entries = Vec::new();
-        for (at, compared) in selectors.iter().enumerate() {
-            let entered = run.step_with(at, selectors.len(), || compared.name.to_string());
-            entries.push(match entered.and_then(|()| self.entry(compared, problem, run)) {
-                Ok(entry) => Ok(entry),
-                // What one cannot answer others may.
-                Err(error) if matches!(error.kind(), crate::Kind::Data | crate::Kind::Limit) => Err(error),
-                Err(error) => return Err(error),
-            });
-        }
+        let entries: Vec<Result<Entry>> = run.repeat(
+            || problem.fingerprint(),
+            selectors.len(),
+            |mine, run| {
+                let entry = |at: &usize| {
+                    let entered = run.step_with(*at, selectors.len(), || selectors[*at].name.to_string());
+                    match entered.and_then(|()| self.entry(&selectors[*at], problem, run)) {
+                        Ok(entry) => Ok(Ok(entry)),
+                        // What one cannot answer others may.
+                        Err(error) if matches!(error.kind(), crate::Kind::Data | crate::Kind::Limit) => Ok(Err(error)),
+                        Err(error) => Err(error),
+                    }
+                };
+                mine.iter().map(entry).collect()
+            },
+        )?;
         if let Some(Err(error)) = entries.first()
             && entries.iter().all(Result::is_err)
         {

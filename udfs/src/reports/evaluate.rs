@@ -79,18 +79,34 @@ impl Report for Evaluate {
         self.selector.clone().map(|selector| Repeats { selector, options: self.selector_options.clone() })
     }
 
+    /// With a second table there are those of the seeds only.
+    fn repetitions(&self, folds: Option<usize>, _: usize) -> usize {
+        self.seeds * folds.unwrap_or(1)
+    }
+
     fn report(&self, problem: &Problem, run: &Run) -> Result<Vec<Values>> {
         self.report_on(None, problem, run)
     }
 
     fn report_on(&self, selector: Option<&dyn Selector>, problem: &Problem, run: &Run) -> Result<Vec<Values>> {
         self.check(problem)?;
-        let begun = AtomicUsize::new(0);
-        let one = |seed: usize| {
-            run.step(begun.fetch_add(1, Ordering::Relaxed), self.seeds)?;
-            self.verdicts(selector, problem, &run.with_seed(seed as u64))
-        };
-        let verdicts: Vec<Verdicts> = (0..self.seeds).into_par_iter().map(one).collect::<Result<_>>()?;
+        let folds = if problem.held_out.is_some() { 1 } else { problem.folds.unwrap_or(1) };
+        let verdicts = run.repeat(
+            || problem.fingerprint(),
+            self.seeds * folds,
+            |mine, run| {
+                let begun = AtomicUsize::new(0);
+                let of_seeds: Vec<&[usize]> = mine.chunk_by(|a, b| a / folds == b / folds).collect();
+                let one = |mine: &&[usize]| {
+                    run.step(begun.fetch_add(1, Ordering::Relaxed), of_seeds.len())?;
+                    let of_seed: Vec<usize> = mine.iter().map(|at| at % folds).collect();
+                    self.verdicts(selector, problem, &of_seed, &run.with_seed((mine[0] / folds) as u64))
+                };
+                let verdicts: Vec<Verdicts> = of_seeds.par_iter().map(one).collect::<Result<_>>()?;
+                Ok(verdicts.into_iter().flatten().collect())
+            },
+        )?;
+        let verdicts: Vec<Verdicts> = verdicts.chunks(folds).map(<[_]>::to_vec).collect();
         Ok(table::values(&verdicts, problem, self.confusion))
     }
 
@@ -124,8 +140,8 @@ impl Evaluate {
         }
     }
 
-    /// What is judged with one seed: each fold, or the rows that were held out.
-    fn verdicts(&self, selector: Option<&dyn Selector>, problem: &Problem, run: &Run) -> Result<Verdicts> {
+    /// What is judged with one seed: some of the folds, or the rows that were held out.
+    fn verdicts(&self, selector: Option<&dyn Selector>, problem: &Problem, mine: &[usize], run: &Run) -> Result<Verdicts> {
         let judged = |own: &Problem, test: &Rows| {
             let own = self.selected(selector, own, run)?;
             self.judged(&own, Some(test), &Split::none(own.rows().rows()), run)
@@ -153,7 +169,7 @@ impl Evaluate {
             let HeldOut::Rows(test) = &piece.held_out else { unreachable!("rows were kept") };
             judged(&piece.problem, test)
         };
-        (0..folds).map(one).collect()
+        mine.iter().map(|fold| one(*fold)).collect()
     }
 
     /// The question about the features that a selector chooses. Folds are for judging it, unless it is to say how many by them.

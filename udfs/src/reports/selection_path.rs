@@ -1,3 +1,5 @@
+use serde::{Deserialize, Serialize};
+
 use crate::contract::report::{Kind, Repeats, Report, Values};
 use crate::contract::selector::{Reads, Selector};
 use crate::judging::answer::once;
@@ -24,6 +26,7 @@ report! {
 }
 
 /// The path of one selection.
+#[derive(Serialize, Deserialize)]
 struct Path {
     fold: Option<usize>,
     order: Vec<usize>,
@@ -52,6 +55,10 @@ impl Report for SelectionPath {
         selector.map_or(Reads::Rows, Selector::reads)
     }
 
+    fn repetitions(&self, folds: Option<usize>, _: usize) -> usize {
+        1 + folds.unwrap_or(0)
+    }
+
     fn report(&self, _: &Problem, _: &Run) -> Result<Vec<Values>> {
         Err(Error::call("needs a selector to repeat"))
     }
@@ -61,7 +68,7 @@ impl Report for SelectionPath {
         let variance = problem.label_variance();
         let k = problem.folds.map_or(problem.k, |_| Some(most(problem)));
         let asked = Problem { k, folds: None, ..problem.clone() };
-        let path = |fold: Option<usize>, problem: &Problem, held_out: &HeldOut| {
+        let path = |fold: Option<usize>, problem: &Problem, held_out: &HeldOut, run: &Run| {
             let order = once(selector, problem, run)?.units();
             let judged = beginnings(problem, held_out, &order, run)?;
             let valid_scores = match held_out {
@@ -70,15 +77,26 @@ impl Report for SelectionPath {
             };
             Ok(Path { fold, order, coefficients: judged.coefficients, train_scores: judged.explained, valid_scores })
         };
-        let mut paths = vec![path(None, &asked, &HeldOut::Nothing)?];
-        if let Some(folds) = problem.folds {
-            let pieces = Pieces::new(&asked, run)?;
-            let parts = pieces.folds(folds)?;
-            for fold in 0..folds {
-                run.step_with(fold, folds, || "folds".to_string())?;
-                let piece = pieces.without(&parts, fold, run)?;
-                paths.push(path(Some(fold), &piece.problem, &piece.held_out)?);
-            }
+        let mut paths: Vec<Path> = run.repeat(
+            || problem.fingerprint(),
+            self.repetitions(problem.folds, 0),
+            |mine, run| {
+                let mut paths = Vec::new();
+                if mine.contains(&0) {
+                    paths.push(path(None, &asked, &HeldOut::Nothing, run)?);
+                }
+                let Some(folds) = problem.folds.filter(|_| mine != [0]) else { return Ok(paths) };
+                let pieces = Pieces::new(&asked, run)?;
+                let parts = pieces.folds(folds)?;
+                for fold in mine.iter().filter(|at| **at > 0).map(|at| at - 1) {
+                    run.step_with(fold, folds, || "folds".to_string())?;
+                    let piece = pieces.without(&parts, fold, run)?;
+                    paths.push(path(Some(fold), &piece.problem, &piece.held_out, run)?);
+                }
+                Ok(paths)
+            },
+        )?;
+        if problem.folds.is_some() {
             let mean = |step: usize| {
                 let scores: Vec<f64> =
                     paths[1..].iter().map(|path| path.valid_scores[step.min(path.valid_scores.len() - 1)]).collect();

@@ -58,6 +58,10 @@ impl Report for StabilitySelection {
         Parting::for_halves(columns, seed)
     }
 
+    fn repetitions(&self, _: Option<usize>, _: usize) -> usize {
+        self.resamples.div_ceil(2)
+    }
+
     fn report(&self, _: &Problem, _: &Run) -> Result<Vec<Values>> {
         Err(Error::call("needs a selector to repeat"))
     }
@@ -67,23 +71,28 @@ impl Report for StabilitySelection {
         if problem.folds.is_some() && problem.k.is_some() {
             return Err(Error::call("`folds` needs k => 'auto' or 'one_se'; leave it out with a number of features"));
         }
-        let pairs = self.resamples.div_ceil(2);
-        let pieces = Pieces::new(problem, run)?;
-        let one = |half: &[usize]| -> Result<Vec<usize>> {
-            let piece = pieces.piece(half, &[], run)?;
-            Ok(crate::answer(selector, &piece.problem, run)?.units())
-        };
-        let pair = |pair: usize| {
-            run.step(pair, pairs)?;
-            let (half, other) = pieces.halves(pair, run);
-            Ok([one(&half)?, one(&other)?])
-        };
-        // Halves of moments take no space to speak of; halves of rows are copies.
-        let chosen: Vec<[Vec<usize>; 2]> = match problem.parts {
-            Some(_) => (0..pairs).into_par_iter().map(pair).collect::<Result<_>>()?,
-            None => (0..pairs).map(pair).collect::<Result<_>>()?,
-        };
+        let pairs = self.repetitions(None, 0);
+        let chosen = run.repeat(|| problem.fingerprint(), pairs, |mine, run| of_pairs(selector, problem, mine, run))?;
         Ok(values(&chosen, problem))
+    }
+}
+
+/// What is chosen by each half of some pairs.
+fn of_pairs(selector: &dyn Selector, problem: &Problem, mine: &[usize], run: &Run) -> Result<Vec<[Vec<usize>; 2]>> {
+    let pieces = Pieces::new(problem, run)?;
+    let one = |half: &[usize]| -> Result<Vec<usize>> {
+        let piece = pieces.piece(half, &[], run)?;
+        Ok(crate::answer(selector, &piece.problem, run)?.units())
+    };
+    let pair = |(done, pair): (usize, &usize)| {
+        run.step(done, mine.len())?;
+        let (half, other) = pieces.halves(*pair, run);
+        Ok([one(&half)?, one(&other)?])
+    };
+    // Halves of moments take no space to speak of; halves of rows are copies.
+    match problem.parts {
+        Some(_) => mine.par_iter().enumerate().map(pair).collect(),
+        None => mine.iter().enumerate().map(pair).collect(),
     }
 }
 

@@ -15,7 +15,8 @@ selector! {
     /// more, by all rows, with the swaps that helped.
     ///
     /// It tries `omp`, `boosting`, `sequential_attention`, `random_forest`, `sequential_attention` with `direction => 'backward'`, and, of up to 3,000 rows and 64 features, `ngp`; in this order, as
-    /// far as `time_limit` allows (30 seconds if none is given). With a number as `k` it answers with so many features; without one, and with `k => 'auto'`, it takes the fewest features that the judges rate within
+    /// far as `time_limit` allows (30 seconds if none is given). Of fewer than 3,000 rows the judges cannot tell those apart that are within one standard error: among them `ngp` is preferred, then `sequential_attention`,
+    /// which do best on other tables of that size. With a number as `k` it answers with so many features; without one, and with `k => 'auto'`, it takes the fewest features that the judges rate within
     /// one standard error of the best number. Where the limit ends the trying, the answer depends on how fast the machine is.
     ///
     /// `note` says who chose a feature. `valid_score` is the share of the loss that the features up to it save on the rows held out (of a number that is R²), the mean of the two judges, for the sizes that
@@ -44,6 +45,9 @@ const TRIED: usize = 4;
 const WORTH: f64 = 0.001;
 /// Tables up to this size are small enough for neural greedy pursuit.
 const SMALL: (usize, usize) = (3000, 64);
+
+/// Who does best on tables of few rows, the best first.
+const PREFERRED: [&str; 2] = ["ngp", "sequential_attention"];
 
 /// A selector that takes part.
 struct Entrant {
@@ -96,6 +100,9 @@ impl Selector for SelectFeatures {
             }
         }
         entries.sort_by(|a, b| b.opinion.skill.total_cmp(&a.opinion.skill).then(a.entrant.cmp(&b.entrant)));
+        if pieces.len() > 1 {
+            prefer(&mut entries, &entrants);
+        }
         let Some((best, others)) = entries.split_first() else { return Err(Error::data("no selector could choose anything")) };
         let (curve, size) = match problem.k {
             Some(k) => (vec![(k, best.opinion)], k),
@@ -105,12 +112,14 @@ impl Selector for SelectFeatures {
         steady.check()?;
         let mut ranking = last(problem, &entrants[best.entrant], best, size, (&steady, limit))?;
         let lead = others.first().map(|second| {
-            let lead = best.opinion.skill - second.opinion.skill;
-            format!(" of {}, ahead of {} by {lead:.4}", entries.len(), entrants[second.entrant].name)
+            let (lead, other) = (best.opinion.skill - second.opinion.skill, entrants[second.entrant].name);
+            match lead < 0.0 {
+                false => format!("best of {}, ahead of {other} by {lead:.4}", entries.len()),
+                true => format!("one of {}; {other} is ahead by {:.4}, less than its standard error", entries.len(), -lead),
+            }
         });
-        let name = entrants[best.entrant].name;
-        ranking =
-            noted(ranking, &lead.map_or_else(|| format!("{name}, the only one tried"), |lead| format!("{name}, best{lead}")));
+        let lead = lead.unwrap_or_else(|| "the only one tried".to_string());
+        ranking = noted(ranking, &format!("{}, {lead}", entrants[best.entrant].name));
         swap(&mut ranking, &swaps, problem);
         for (size, opinion) in curve {
             if let Some(choice) = size.checked_sub(1).and_then(|at| ranking.choices.get_mut(at)) {
@@ -134,6 +143,16 @@ fn entrants(problem: &Problem) -> Vec<Entrant> {
         entrants.push(Entrant { name: "ngp", selector: Box::new(NeuralGreedyPursuit::default()) });
     }
     entrants
+}
+
+/// Of few rows the judges cannot tell entrants apart that are closer than a standard error: of those the one goes first that is the best on other tables.
+fn prefer(entries: &mut [Entry], entrants: &[Entrant]) {
+    let Some(enough) = entries.first().map(|best| best.opinion.skill - best.opinion.error) else { return };
+    let preferred = |entry: &Entry| PREFERRED.iter().position(|name| *name == entrants[entry.entrant].name);
+    let close = entries.iter().take_while(|entry| entry.opinion.skill >= enough).count();
+    if let Some(at) = (0..close).min_by_key(|at| preferred(&entries[*at]).unwrap_or(usize::MAX)) {
+        entries[..=at].rotate_right(1);
+    }
 }
 
 /// Lets an entrant choose by each piece, and has its choices judged.
