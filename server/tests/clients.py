@@ -52,6 +52,9 @@ def psql_shows_what_there_is():
             functions = one.psql("-At", "-c", "SELECT function FROM functions() ORDER BY 1")[1].splitlines()
             assert [line.split("|")[1] for line in out.splitlines()] == functions and "pg_get_keywords" not in out, out
             assert one.psql("-At", "-c", "\\df pg_get_keywords")[1].startswith("pg_catalog|pg_get_keywords|"), "PostgreSQL's own are there"
+            assert "diabetes" in one.psql("-c", "\\dt+ sample.*")[1]
+            status, out, error = one.psql("-At", "-c", "\\df+ omp")
+            assert status == 0 and out.startswith("public|omp|SETOF record|") and "|Orthogonal matching pursuit" in out, (out, error)
             status, out, error = one.psql("-At", "-c", "SELECT selector FROM selectors() WHERE selector = 'omp'")
             assert out == "omp\n", error
             status, out, error = one.psql("-At", "-c", "SELECT count(*) FROM omp(patients, label => outcome, k => 2)")

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
+use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray, new_null_array};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, FieldRef, Int32Type};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int32Type, Schema};
 use datafusion::catalog::{MemTable, SchemaProvider, TableProvider};
 use datafusion::common::{ScalarValue, exec_datafusion_err};
 use datafusion::error::Result;
@@ -22,7 +22,7 @@ const OURS: &str = "
 
 /// What is told of each of them, in the same order: an example stands for the types of the arguments, which can be given by name and in several forms.
 const TOLD: &str = "
-    SELECT CAST(1000000 + row_number() OVER (ORDER BY function) AS INT) AS oid, substr(example, strpos(example, '(') + 1) AS arguments
+    SELECT CAST(1000000 + row_number() OVER (ORDER BY function) AS INT) AS oid, substr(example, strpos(example, '(') + 1) AS arguments, summary
     FROM functions()";
 
 /// PostgreSQL's catalog with our functions in it.
@@ -64,20 +64,44 @@ pub async fn register(ctx: &SessionContext) -> Result<()> {
         let columns = batch.columns().iter().zip(schema.fields()).map(typed).collect::<Result<_>>()?;
         rows.push(RecordBatch::try_new(Arc::clone(&schema), columns)?);
     }
-    let functions = Arc::new(MemTable::try_new(schema, vec![rows])?);
+    // Who may use a function is a list, of which psql makes a text.
+    let lists = |field: &FieldRef| match field.name() == "proacl" {
+        true => Arc::new(Field::new_list("proacl", Field::new_list_field(DataType::Utf8, true), true)),
+        false => Arc::clone(field),
+    };
+    let listed = Arc::new(Schema::new(schema.fields().iter().map(lists).collect::<Vec<_>>()));
+    let list = |batch: RecordBatch| {
+        let column = |(column, field): (&ArrayRef, &FieldRef)| match column.data_type() == field.data_type() {
+            true => Arc::clone(column),
+            false => new_null_array(field.data_type(), batch.num_rows()),
+        };
+        let columns = batch.columns().iter().zip(listed.fields()).map(column).collect();
+        Ok(RecordBatch::try_new(Arc::clone(&listed), columns)?)
+    };
+    let rows = rows.into_iter().map(list).collect::<Result<_>>()?;
+    let functions = Arc::new(MemTable::try_new(listed, vec![rows])?);
 
-    let mut arguments = HashMap::new();
+    let (mut arguments, mut summaries) = (HashMap::new(), HashMap::new());
     for batch in ctx.sql(TOLD).await?.collect().await? {
-        let texts = cast(batch.column(1), &DataType::Utf8)?;
-        let texts = texts.as_string::<i32>().iter().map(|text| text.unwrap_or_default().trim_end_matches(')').to_string());
-        arguments.extend(batch.column(0).as_primitive::<Int32Type>().values().iter().copied().zip(texts));
+        for (at, told) in [(1, &mut arguments), (2, &mut summaries)] {
+            let texts = cast(batch.column(at), &DataType::Utf8)?;
+            let texts = texts.as_string::<i32>().iter().map(|text| text.unwrap_or_default().trim_end_matches(')').to_string());
+            told.extend(batch.column(0).as_primitive::<Int32Type>().values().iter().copied().zip(texts));
+        }
     }
     database.register_schema("pg_catalog", Arc::new(WithOurs { catalog, functions }))?;
 
     let results = arguments.keys().map(|oid| (*oid, "SETOF record".to_string())).collect();
-    tell(ctx, "pg_get_function_arguments", arguments);
-    tell(ctx, "pg_get_function_result", results);
-    tell(ctx, "pg_get_function_sqlbody", HashMap::new());
+    tell(ctx, "pg_get_function_arguments", &[], arguments);
+    tell(ctx, "pg_get_function_result", &[], results);
+    tell(ctx, "pg_get_function_sqlbody", &[], HashMap::new());
+    // Of everything else that may have a description, none has.
+    tell(ctx, "obj_description", &[DataType::Utf8], summaries);
+    // What a table takes on disk, for `\dt+`, is not known.
+    let nothing = |_: &[ColumnarValue]| Ok(ColumnarValue::Scalar(ScalarValue::Utf8(None)));
+    for (name, argument) in [("pg_table_size", DataType::Int32), ("pg_size_pretty", DataType::Utf8)] {
+        ctx.register_udf(create_udf(name, vec![argument], DataType::Utf8, Volatility::Stable, Arc::new(nothing)));
+    }
     let visible = |_: &[ColumnarValue]| Ok(ColumnarValue::Scalar(ScalarValue::Boolean(Some(true))));
     let visible =
         create_udf("pg_function_is_visible", vec![DataType::Int32], DataType::Boolean, Volatility::Stable, Arc::new(visible));
@@ -85,13 +109,14 @@ pub async fn register(ctx: &SessionContext) -> Result<()> {
     Ok(())
 }
 
-/// A function that has a text for some numbers, and for others an empty one.
-fn tell(ctx: &SessionContext, name: &str, texts: HashMap<i32, String>) {
+/// A function that has a text for some numbers, and for others an empty one, whatever is said beside the number.
+fn tell(ctx: &SessionContext, name: &str, beside: &[DataType], texts: HashMap<i32, String>) {
     let answer = move |arguments: &[ColumnarValue]| {
         let oids = ColumnarValue::values_to_arrays(arguments)?;
         let text = |oid: Option<i32>| oid.and_then(|oid| texts.get(&oid)).map_or("", String::as_str);
         let told: StringArray = oids[0].as_primitive::<Int32Type>().iter().map(|oid| Some(text(oid))).collect();
         Ok(ColumnarValue::Array(Arc::new(told)))
     };
-    ctx.register_udf(create_udf(name, vec![DataType::Int32], DataType::Utf8, Volatility::Stable, Arc::new(answer)));
+    let arguments = [&[DataType::Int32], beside].concat();
+    ctx.register_udf(create_udf(name, arguments, DataType::Utf8, Volatility::Stable, Arc::new(answer)));
 }
