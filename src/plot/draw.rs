@@ -76,11 +76,13 @@ fn scene(picture: &Picture, theme: Theme, room: Option<usize>) -> kuva::render::
     layout = match &picture.chart {
         Chart::Bars { value, .. } => layout.with_x_label(value),
         Chart::Lines { x, y, lines } => {
-            let layout = layout.with_x_label(x).with_y_label(y);
+            let layout = whole_steps(layout.with_x_label(x).with_y_label(y), lines);
             if lines.len() > 1 { layout.with_legend_position(LegendPosition::OutsideRightTop) } else { layout }
         }
         Chart::Points { x, y, points } => {
             let layout = layout.with_x_label(x).with_y_label(y);
+            let layout = layout.with_legend_position(LegendPosition::OutsideRightTop);
+            let layout = if x == "seconds" { layout.with_x_tick_format(TickFormat::Custom(Arc::new(time))) } else { layout };
             if are_far_apart(points) { layout.with_log_x() } else { layout }
         }
         Chart::Grid { rows, columns, .. } => {
@@ -98,6 +100,16 @@ fn scene(picture: &Picture, theme: Theme, room: Option<usize>) -> kuva::render::
         }
     };
     if room.is_some() {
+        // What fills the box would be letters of a terminal.
+        layout = layout.with_legend_box(false).with_term_rows((height / LETTER.1).ceil() as u32);
+        let letters = match &picture.chart {
+            Chart::Lines { lines, .. } if lines.len() > 1 => lines.iter().map(|line| line.name.chars().count()).max(),
+            Chart::Points { points, .. } => points.iter().map(|(name, ..)| name.chars().count() + 3).max(),
+            _ => None,
+        };
+        if let Some(letters) = letters {
+            layout = layout.with_legend_width((letters + 4) as f64 * LETTER.0);
+        }
         layout = layout.with_force_margins_y(2.0 * LETTER.1, 3.0 * LETTER.1);
         if let Chart::Bars { names, .. } | Chart::Grid { rows: names, .. } = &picture.chart {
             let letters = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
@@ -105,6 +117,21 @@ fn scene(picture: &Picture, theme: Theme, room: Option<usize>) -> kuva::render::
         }
     }
     render_multiple(plots, layout)
+}
+
+/// Ranks and steps are counted: there is none between two of them.
+fn whole_steps(layout: Layout, lines: &[Line]) -> Layout {
+    let places = || lines.iter().flat_map(|line| line.points.iter().map(|(x, _)| *x));
+    let (low, high) = bounds(places());
+    // The library's own steps are whole where there are many.
+    if places().all(|x| x.fract() == 0.0) && high - low <= 10.0 { layout.with_x_tick_step(1.0) } else { layout }
+}
+
+/// Seconds as people say them: `20 µs`.
+fn time(seconds: f64) -> String {
+    let units = [(1.0, "s"), (1e-3, "ms"), (1e-6, "µs")];
+    let (unit, name) = units.into_iter().find(|(unit, _)| seconds >= 0.999 * unit).unwrap_or((1e-9, "ns"));
+    format!("{} {name}", (1e3 * seconds / unit).round() / 1e3)
 }
 
 /// The first, and every so many.
@@ -157,9 +184,13 @@ fn plots(chart: &Chart, is_text: bool) -> Vec<Plot> {
             lines.iter().enumerate().flat_map(|(at, line)| drawn_line(line, at, lines.len(), is_text)).collect()
         }
         Chart::Points { points, .. } => {
-            let scatter =
-                ScatterPlot::new().with_data(points.iter().map(|(_, x, y)| (*x, *y))).with_color(colour(0)).with_size(5.0);
-            vec![scatter.with_labels(labels(points)).with_repel_labels().into()]
+            let scatter = || ScatterPlot::new().with_color(colour(0)).with_size(5.0);
+            // Names beside points would run into each other; numbers do not, and the legend has their names.
+            let named = |(at, (name, x, y)): (usize, &(String, f64, f64))| -> Plot {
+                scatter().with_data([(*x, *y)]).with_legend(format!("{} {name}", at + 1)).into()
+            };
+            let numbers = scatter().with_data(points.iter().map(|(_, x, y)| (*x, *y))).with_labels(numbers(points));
+            points.iter().enumerate().map(named).chain([numbers.with_repel_labels().into()]).collect()
         }
         Chart::Grid { rows, columns, values, value, scale } => {
             let number = |x: &Option<f64>| x.unwrap_or(f64::NAN);
@@ -177,18 +208,18 @@ fn plots(chart: &Chart, is_text: bool) -> Vec<Plot> {
     }
 }
 
-/// The name of each point. Points that are nearly in one place have one label, with the names of all of them.
-fn labels(points: &[(String, f64, f64)]) -> Vec<String> {
+/// The number of each point. Points that are nearly in one place have one label, with the numbers of all of them.
+fn numbers(points: &[(String, f64, f64)]) -> Vec<String> {
     let is_log = are_far_apart(points);
     let places: Vec<(f64, f64)> = points.iter().map(|(_, x, y)| (if is_log { x.ln() } else { *x }, *y)).collect();
     let reach = |(low, high): (f64, f64)| (high - low).max(f64::MIN_POSITIVE);
     let (width, height) = (reach(bounds(places.iter().map(|at| at.0))), reach(bounds(places.iter().map(|at| at.1))));
-    let is_near = |a: (f64, f64), b: (f64, f64)| (a.0 - b.0).abs() < 0.12 * width && (a.1 - b.1).abs() < 0.04 * height;
+    let is_near = |a: (f64, f64), b: (f64, f64)| (a.0 - b.0).abs() < 0.04 * width && (a.1 - b.1).abs() < 0.04 * height;
     let mut labels = vec![String::new(); points.len()];
-    for (at, (name, ..)) in points.iter().enumerate() {
+    for at in 0..points.len() {
         match (0..at).find(|other| !labels[*other].is_empty() && is_near(places[*other], places[at])) {
-            Some(other) => labels[other] = format!("{}, {name}", labels[other]),
-            None => labels[at] = name.clone(),
+            Some(other) => labels[other] = format!("{}, {}", labels[other], at + 1),
+            None => labels[at] = (at + 1).to_string(),
         }
     }
     labels
@@ -243,7 +274,7 @@ mod tests {
     fn points_in_one_place_have_one_label() {
         let point = |name: &str, x: f64, y: f64| (name.to_string(), x, y);
         let points = [point("a", 1e-5, 0.5), point("b", 1.2e-5, 0.5), point("c", 1e-5, 0.3), point("d", 1.0, 0.5)];
-        assert_eq!(labels(&points), ["a, b", "", "c", "d"]);
+        assert_eq!(numbers(&points), ["1, 2", "", "3", "4"]);
     }
 
     /// What has no value is not drawn as if it had the least.

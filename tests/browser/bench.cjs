@@ -1,4 +1,5 @@
-// How long a change takes to be seen: from the press of a key on a slider, or a click on a tick box, to the new ranking on the screen.
+// How long a change takes to be seen: from the press of a key on a slider, or a click on a tick box, to the new ranking on the screen. And of a long table, how long
+// until there is a first ranking, from some of its rows, and until all of it is read.
 
 const { execFileSync } = require("node:child_process");
 const fs = require("node:fs");
@@ -42,11 +43,25 @@ async function measure(browser, columns, limit, changes) {
   return most <= limit;
 }
 
+async function measureLong(browser, columns, rows) {
+  const program = await start(table(columns, rows));
+  const begun = Date.now();
+  const { page, problems } = await open(browser, program.address);
+  const first = Date.now() - begun;
+  await read(page);
+  const all = Date.now() - begun;
+  await page.context().close();
+  program.stop();
+  console.log(`${rows.toLocaleString("en")} rows of ${columns} columns: first ranking after ${first / 1000} s, all read after ${all / 1000} s`);
+  if (problems.length) throw new Error(problems.join("\n"));
+}
+
 (async () => {
   const browser = await launch();
   let isFast = true;
   try {
     for (const [columns, limit] of [[200, 50], [1000, 300]]) isFast = (await measure(browser, columns, limit, 100)) && isFast;
+    await measureLong(browser, 10, 10_000_000);
   } finally {
     await browser.close();
   }
