@@ -53,7 +53,7 @@ fn main() {
         let spec = reports().into_iter().find(|spec| spec.name == "evaluate").expect("it is registered");
         let Ok(Work::Report(report)) = (spec.build)(&settings) else { panic!("settings are refused") };
         let answer = report.report(&table.problem_with_held_out(&label, own), &Run::new(0)).expect("an answer");
-        let (Values::Text(splits), Values::Text(metrics), Values::Number(values)) = (&answer[0], &answer[1], &answer[2]) else {
+        let (Values::Text(splits), Values::Text(metrics), Values::Number(values)) = (&answer[0], &answer[2], &answer[3]) else {
             panic!("split, metric and value")
         };
         let all = splits.iter().zip(metrics).zip(values);

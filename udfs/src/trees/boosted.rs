@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use crate::trees::columns::Columns;
 use crate::trees::histogram::{Cutting, Finder, Histogram, Split, part, subtract};
 use crate::trees::target::{Gradients, Item, Target};
-use crate::trees::tree::{Node, Tree};
+use crate::trees::tree::{LEAF, Node, Tree};
 use crate::{Lease, Result, Run};
 
 /// Numbers that a bin's sums are.
@@ -36,31 +36,31 @@ pub(crate) fn grow(target: &Gradients, columns: &Columns<'_>, items: &mut [Item]
     columns.binned.iter().for_each(|binned| ends.push(ends[ends.len() - 1] + binned.width() * WIDTH));
     let mut lease = run.reserve(size_of_val(items))?;
     lease.grow(columns.len() * 64)?;
-    let spare = vec![Item::default(); items.len()];
-    let mut growing = Growing { target, columns, ends, depth, run, lease, free: Vec::new(), spare, step: Step::default() };
+    let spare = &mut vec![Item::default(); items.len()][..];
+    let mut growing = Growing { target, columns, ends: &ends, depth, run, lease, free: Vec::new(), step: Step::default() };
     let mut sums = vec![0; WIDTH];
     items.iter().for_each(|item| target.add(&mut sums, item));
     if growing.may_be_split(&sums, 0) {
         let mut histogram = growing.histogram()?;
         growing.fill(&mut histogram, items)?;
-        growing.node(items, 0, sums, Some(histogram), 0)?;
+        growing.node((items, spare), 0, sums, Some(histogram), 0)?;
     } else {
-        growing.node(items, 0, sums, None, 0)?;
+        growing.node((items, spare), 0, sums, None, 0)?;
     }
     Ok(growing.step)
 }
 
+/// A tree, or a part of one that is grown beside others.
 struct Growing<'a> {
     target: &'a Gradients,
     columns: &'a Columns<'a>,
     /// Where the sums of each column end, after where those of the first begin.
-    ends: Vec<usize>,
+    ends: &'a [usize],
     depth: usize,
     run: &'a Run,
     lease: Lease,
     /// Histograms that are no longer used.
     free: Vec<Vec<i64>>,
-    spare: Vec<Item>,
     step: Step,
 }
 
@@ -82,10 +82,10 @@ impl Growing<'_> {
         depth < self.depth && weight > 0.0 && weight >= 2.0 * self.target.leaf && self.columns.len() > 0
     }
 
-    /// Adds a node and all below it.
+    /// Adds a node and all below it. Beside the rows there is as much room to sort them in.
     fn node(
         &mut self,
-        items: &mut [Item],
+        (items, spare): (&mut [Item], &mut [Item]),
         start: usize,
         sums: Vec<i64>,
         histogram: Option<Vec<i64>>,
@@ -102,15 +102,44 @@ impl Growing<'_> {
         };
         self.step.tree.nodes.push(Node { column: column as u32, next: 0, left: split.left });
         self.step.gains.push((column as u32, split.gain));
-        let middle = part(items, &mut self.spare, self.columns.codes[column], &split.left);
+        let middle = part(items, spare, self.columns.codes[column], &split.left);
         let (left, right) = items.split_at_mut(middle);
+        let (left_spare, right_spare) = spare.split_at_mut(middle);
         let mut right_sums = vec![0; WIDTH];
         subtract(&mut right_sums, &sums, &split.sums);
         let wanted = [self.may_be_split(&split.sums, depth + 1), self.may_be_split(&right_sums, depth + 1)];
         let [of_left, of_right] = self.of_children(histogram, left, right, wanted)?;
-        self.node(left, start, split.sums, of_left, depth + 1)?;
+        if left.len().min(right.len()) * self.columns.len() < WORTHWHILE {
+            self.node((left, left_spare), start, split.sums, of_left, depth + 1)?;
+            self.step.tree.nodes[at].next = self.step.tree.nodes.len() as u32;
+            return self.node((right, right_spare), start + middle, right_sums, of_right, depth + 1);
+        }
+        let (mut one, mut other) = (self.branch()?, self.branch()?);
+        let (grown, other_grown) = rayon::join(
+            || one.node((left, left_spare), start, split.sums, of_left, depth + 1),
+            || other.node((right, right_spare), start + middle, right_sums, of_right, depth + 1),
+        );
+        grown.and(other_grown)?;
+        let (one, other) = (one.step, other.step);
+        self.append(one);
         self.step.tree.nodes[at].next = self.step.tree.nodes.len() as u32;
-        self.node(right, start + middle, right_sums, of_right, depth + 1)
+        self.append(other);
+        Ok(())
+    }
+
+    /// A part of the tree that is grown by another thread.
+    fn branch(&self) -> Result<Growing<'_>> {
+        let (target, columns, ends, depth, run) = (self.target, self.columns, self.ends, self.depth, self.run);
+        Ok(Growing { target, columns, ends, depth, run, lease: run.reserve(0)?, free: Vec::new(), step: Step::default() })
+    }
+
+    /// Adds a part that has grown.
+    fn append(&mut self, part: Step) {
+        let (nodes, leaves) = (self.step.tree.nodes.len() as u32, self.step.leaves.len() as u32);
+        let place = |node: Node| Node { next: node.next + if node.column == LEAF { leaves } else { nodes }, ..node };
+        self.step.tree.nodes.extend(part.tree.nodes.into_iter().map(place));
+        self.step.leaves.extend(part.leaves);
+        self.step.gains.extend(part.gains);
     }
 
     /// The histograms of a node's children, of those that want one: the smaller child's is filled, the other's is what it leaves of the node's.
