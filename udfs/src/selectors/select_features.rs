@@ -115,12 +115,14 @@ impl Selector for SelectFeatures {
             let (lead, other) = (best.opinion.skill - second.opinion.skill, entrants[second.entrant].name);
             match lead < 0.0 {
                 false => format!("best of {}, ahead of {other} by {lead:.4}", entries.len()),
-                true => format!("one of {}; {other} is ahead by {:.4}, less than its standard error", entries.len(), -lead),
+                true => format!("of {}; {other} is ahead by {:.4}, which is within the standard error", entries.len(), -lead),
             }
         });
         let lead = lead.unwrap_or_else(|| "the only one tried".to_string());
         ranking = noted(ranking, &format!("{}, {lead}", entrants[best.entrant].name));
         swap(&mut ranking, &swaps, problem);
+        // What a selector itself thinks of its beginnings is not comparable with what the judges do.
+        ranking.choices.iter_mut().for_each(|choice| (choice.valid_score, choice.valid_error) = (None, None));
         for (size, opinion) in curve {
             if let Some(choice) = size.checked_sub(1).and_then(|at| ranking.choices.get_mut(at)) {
                 (choice.valid_score, choice.valid_error) = (Some(opinion.skill), Some(opinion.error));
