@@ -43,8 +43,8 @@ pub trait Report: Send + Sync {
         self.report(problem, run)
     }
 
-    /// Repetitions that it makes of the same rows and that do not need each other, beside other selectors' folds: different machines may make them. It
-    /// makes them with the run's `repeat`.
+    /// How many selections or trainings it makes that do not need each other: different machines may make them. It makes them with [`Run::repeat`]; 1 if it
+    /// has no such repetitions.
     fn repetitions(&self, _folds: Option<usize>, _compared: usize) -> usize {
         1
     }

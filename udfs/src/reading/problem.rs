@@ -228,7 +228,7 @@ impl Problem {
     }
 
     /// A number for the question and its rows to the last bit: who was asked the same of the same table has the same.
-    pub(crate) fn fingerprint(&self) -> u64 {
+    pub fn fingerprint(&self) -> u64 {
         let combine = |hash: u64, next: u64| mix(hash ^ next).wrapping_add(0x9e37_79b9_7f4a_7c15);
         let numbers = |values: &[f64]| values.iter().fold(values.len() as u64, |hash, value| combine(hash, value.to_bits()));
         let of_rows = |rows: &Rows| {

@@ -63,8 +63,9 @@ impl Share {
 
 impl Run {
     /// Makes `count` repetitions that do not need each other: `work` makes those with the given numbers, in ascending order. On several machines each makes some of the
-    /// outermost ones, and all but one end with that; `work` must use the run that it is handed. Nobody puts together what was made with different fingerprints.
-    pub(crate) fn repeat<T: Serialize + DeserializeOwned>(
+    /// outermost ones, and all but one end with that; `work` must use the run that it is handed. Only what was made with the same fingerprint, that of
+    /// the problem ([`Problem::fingerprint`](crate::Problem::fingerprint)), is put together.
+    pub fn repeat<T: Serialize + DeserializeOwned>(
         &self,
         fingerprint: impl FnOnce() -> u64,
         count: usize,
