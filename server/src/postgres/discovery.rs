@@ -22,7 +22,7 @@ const OURS: &str = "
 
 /// What is told of each of them, in the same order: an example stands for the types of the arguments, which can be given by name and in several forms.
 const TOLD: &str = "
-    SELECT CAST(1000000 + row_number() OVER (ORDER BY function) AS INT) AS oid, substr(example, strpos(example, '(') + 1) AS arguments, summary
+    SELECT CAST(1000000 + row_number() OVER (ORDER BY function) AS INT) AS oid, rtrim(substr(example, strpos(example, '(') + 1), ')') AS arguments, summary
     FROM functions()";
 
 /// PostgreSQL's catalog with our functions in it.
@@ -85,7 +85,7 @@ pub async fn register(ctx: &SessionContext) -> Result<()> {
     for batch in ctx.sql(TOLD).await?.collect().await? {
         for (at, told) in [(1, &mut arguments), (2, &mut summaries)] {
             let texts = cast(batch.column(at), &DataType::Utf8)?;
-            let texts = texts.as_string::<i32>().iter().map(|text| text.unwrap_or_default().trim_end_matches(')').to_string());
+            let texts = texts.as_string::<i32>().iter().map(|text| text.unwrap_or_default().to_string());
             told.extend(batch.column(0).as_primitive::<Int32Type>().values().iter().copied().zip(texts));
         }
     }

@@ -15,8 +15,8 @@ selector! {
     /// more, by all rows, with the swaps that helped.
     ///
     /// It tries `omp`, `boosting`, `sequential_attention`, `random_forest`, `sequential_attention` with `direction => 'backward'`, and, of up to 3,000 rows and 64 features, `ngp`; in this order, as
-    /// far as `time_limit` allows (30 seconds if none is given). Of fewer than 3,000 rows the judges cannot tell those apart that are within one standard error: among them `ngp` is preferred, then `sequential_attention`,
-    /// which do best on other tables of that size. With a number as `k` it answers with so many features; without one, and with `k => 'auto'`, it takes the fewest features that the judges rate within
+    /// far as `time_limit` allows (30 seconds if none is given). Of fewer than 3,000 rows the judges cannot tell those apart that are within one standard error: among them `ngp` is preferred,
+    /// then `sequential_attention`. With a number as `k` it answers with so many features; without one, and with `k => 'auto'`, it takes the fewest features that the judges rate within
     /// one standard error of the best number. Where the limit ends the trying, the answer depends on how fast the machine is.
     ///
     /// `note` says who chose a feature. `valid_score` is the share of the loss that the features up to it save on the rows held out (of a number that is R²), the mean of the two judges, for the sizes that
@@ -46,7 +46,7 @@ const WORTH: f64 = 0.001;
 /// Tables up to this size are small enough for neural greedy pursuit.
 const SMALL: (usize, usize) = (3000, 64);
 
-/// Who does best on tables of few rows, the best first.
+/// Who goes first where few rows cannot tell. They led on three partings of the league's small tables, and on seven others no more: BENCHMARKS.md.
 const PREFERRED: [&str; 2] = ["ngp", "sequential_attention"];
 
 /// A selector that takes part.
@@ -147,7 +147,7 @@ fn entrants(problem: &Problem) -> Vec<Entrant> {
     entrants
 }
 
-/// Of few rows the judges cannot tell entrants apart that are closer than a standard error: of those the one goes first that is the best on other tables.
+/// Of few rows the judges cannot tell entrants apart that are closer than a standard error: of those a preferred one goes first.
 fn prefer(entries: &mut [Entry], entrants: &[Entrant]) {
     let Some(enough) = entries.first().map(|best| best.opinion.skill - best.opinion.error) else { return };
     let preferred = |entry: &Entry| PREFERRED.iter().position(|name| *name == entrants[entry.entrant].name);
