@@ -24,13 +24,17 @@ fn shell(arguments: &[&str]) -> std::process::Output {
 
 #[test]
 fn every_example_runs_in_the_shell() {
-    for file in examples() {
+    let runs = |file: &PathBuf| {
         let text = std::fs::read_to_string(&file).unwrap();
         assert!(text.starts_with("-- "), "{}: begins with what question it answers", file.display());
         let output = shell(&["-f", file.to_str().unwrap()]);
         assert!(output.status.success(), "{}: {}", file.display(), String::from_utf8_lossy(&output.stderr));
         assert!(!output.stdout.is_empty(), "{} prints nothing", file.display());
-    }
+    };
+    // Two at a time, because most of them keep one core busy.
+    let files = examples();
+    let (some, others) = files.split_at(files.len() / 2);
+    std::thread::scope(|scope| [some, others].map(|files| drop(scope.spawn(move || files.iter().for_each(runs)))));
 }
 
 /// The README's first command prints what tests/quickstart.txt holds.

@@ -9,6 +9,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
+use futures::StreamExt;
 use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Runner};
 
 use crate::session::session;
@@ -87,29 +88,26 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
+/// What is wrong with a file, if anything.
+async fn failure(file: PathBuf) -> Option<String> {
+    let mut runner = Runner::new(|| async { Ok(Database(session())) });
+    if std::env::var_os("PURSUIT_SLT_ACCEPT").is_some() {
+        let column_validator = sqllogictest::default_column_validator;
+        let (validator, normalizer) = (sqllogictest::default_validator, sqllogictest::default_normalizer);
+        let written = runner.update_test_file(&file, "\t", validator, normalizer, column_validator).await;
+        written.expect("answers can be written");
+        return None;
+    }
+    runner.run_file_async(&file).await.err().map(|error| format!("{}: {error}", file.display()))
+}
+
+/// Two files at a time: many a query keeps one core busy.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_query_has_the_answer_in_its_file() {
-    let accept = std::env::var_os("PURSUIT_SLT_ACCEPT").is_some();
-    let mut failures = Vec::new();
     let files = files();
     assert!(!files.is_empty(), "no file in tests/slt fits PURSUIT_SLT");
-    for file in files {
-        let mut runner = Runner::new(|| async { Ok(Database(session())) });
-        if accept {
-            runner
-                .update_test_file(
-                    &file,
-                    "\t",
-                    sqllogictest::default_validator,
-                    sqllogictest::default_normalizer,
-                    sqllogictest::default_column_validator,
-                )
-                .await
-                .expect("answers can be written");
-        } else if let Err(error) = runner.run_file_async(&file).await {
-            failures.push(format!("{}: {error}", file.display()));
-        }
-    }
+    let failures = futures::stream::iter(files).map(|file| tokio::spawn(failure(file))).buffered(2);
+    let failures: Vec<String> = failures.filter_map(|failure| async { failure.expect("no query panics") }).collect().await;
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 

@@ -5,11 +5,12 @@
 
 #![allow(clippy::disallowed_methods, reason = "time is what is tested")]
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use pursuit_udfs::testing::{Table, Variant, outcome, planted, variants};
+use pursuit_udfs::testing::{Table, outcome, planted, variants};
 use pursuit_udfs::{Problem, Reads, Run, Task, Work};
 
 const THREADS: usize = 2;
@@ -28,15 +29,14 @@ fn tables() -> Vec<(&'static str, Table, Vec<f64>)> {
     vec![("tall", k(tall), tall_label), ("wide", k(wide), wide_label), ("texts", k(texts), texts_label)]
 }
 
-fn problem(variant: &Variant, table: &Table, label: &[f64]) -> Problem {
-    let wants_classes = variant.wants_classes();
+fn problem((wants_classes, has_others): (bool, bool), table: &Table, label: &[f64]) -> Problem {
     let task = wants_classes.then_some(Task::Classification);
     let label: Vec<f64> =
         if wants_classes { label.iter().map(|y| (y.clamp(-3.0, 3.0) / 1.5).floor()).collect() } else { label.to_vec() };
     let table = Table { task, ..table.clone() };
-    match variant.spec.table {
-        Some(_) => table.problem_with_held_out(&label, label.len() * 3 / 4),
-        None => table.problem_of_rows(&label),
+    match has_others {
+        true => table.problem_with_held_out(&label, label.len() * 3 / 4),
+        false => table.problem_of_rows(&label),
     }
 }
 
@@ -77,15 +77,18 @@ fn nothing_is_at_work_a_tenth_of_a_second_after_a_cancel() {
     let only = std::env::var("PURSUIT_SELECTOR").ok();
     let tables = tables();
     let mut late = Vec::new();
+    // Each is read once.
+    let mut problems: HashMap<(bool, bool, &str), Problem> = HashMap::new();
     for variant in variants().into_iter().filter(|variant| only.as_ref().is_none_or(|only| variant.spec.name == only)) {
         let Ok(work) = (variant.spec.build)(&variant.settings()) else { continue };
         if matches!(&work, Work::Select(selector) if matches!(selector.reads(), Reads::Pass(_))) {
             continue;
         }
         for (name, table, label) in &tables {
-            let problem = problem(&variant, table, label);
+            let kind = (variant.wants_classes(), variant.spec.table.is_some());
+            let problem = problems.entry((kind.0, kind.1, *name)).or_insert_with(|| problem(kind, table, label));
             for moment in &moments {
-                let Some(after) = after_cancel(&work, &problem, *moment) else { continue };
+                let Some(after) = after_cancel(&work, problem, *moment) else { continue };
                 println!("{} on the {name} table, cancelled after {moment:?}: {after:?}", variant.name());
                 if after > LIMIT {
                     late.push(format!("{} on the {name} table, cancelled after {moment:?}: {after:?}", variant.name()));

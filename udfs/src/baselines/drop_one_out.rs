@@ -25,7 +25,8 @@ choice! {
 selector! {
     /// Drop one out: what is lost without each feature.
     ///
-    /// Asks how much worse the model predicts without a feature. `mode => 'frozen'` trains once, on all features, and gives the feature's mean to every row that judges.
+    /// Asks how much worse the model predicts without a feature. `mode => 'frozen'` trains once, on all features, and gives the feature's mean to every row that judges. Its network pays a
+    /// `penalty` for the weights of each column, so that it does without those that say nothing.
     /// `mode => 'retrain'` is backward elimination: it trains without each feature in turn, takes away the one that is missed least, and goes on with the rest; the last to go is
     /// ranked first.
     ///
@@ -52,6 +53,8 @@ selector! {
         model: Wrapped = Wrapped::Mlp;
         /// With 'retrain', features that go in a round: below 1 a share of those left, from 1 on so many.
         step: f64 = 1.0, Check::Between(0.001, 1e9);
+        /// Model mlp, not trained anew: penalty on the length of the weights that leave each column. Without it a network of many columns learns its rows by heart, and relies on noise.
+        penalty: f64 = 0.05, Check::Between(0.0, 1e9);
         ..apart: Apart;
         ..wrapping: Wrapping;
     }
@@ -83,7 +86,7 @@ impl Selector for DropOneOut {
         let folds = self.apart.folds(problem, share, Criterion::Squared, run)?;
         let candidates = Candidates::new(problem, problem.rows(), run)?;
         if self.mode == Mode::Frozen {
-            let model = self.wrapping.model(self.model, &folds, run)?;
+            let model = self.wrapping.model(self.model, self.penalty, &folds, run)?;
             let lost = rises(problem, &folds, &*model, &candidates.units, Silence::Mean, run)?;
             return Ok(candidates.ranking(problem, &lost));
         }
@@ -107,6 +110,8 @@ impl Selector for DropOneOut {
     fn unused(&self, option: &str) -> Option<&'static str> {
         match option {
             "step" if self.mode == Mode::Frozen => Some("mode => 'retrain'"),
+            "penalty" if self.mode == Mode::Retrain => Some("mode => 'frozen'"),
+            "penalty" if self.model != Wrapped::Mlp => Some("model => 'mlp'"),
             _ => self.model.unused(option),
         }
     }

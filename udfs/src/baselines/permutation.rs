@@ -44,7 +44,7 @@ impl Selector for Permutation {
     fn select(&self, problem: &Problem, run: &Run) -> Result<Ranking> {
         self.model.check(problem)?;
         let folds = self.apart.folds(problem, Holding::five(problem), Criterion::Squared, run)?;
-        let model = self.wrapping.model(self.model, &folds, run)?;
+        let model = self.wrapping.model(self.model, 0.0, &folds, run)?;
         let candidates = Candidates::new(problem, problem.rows(), run)?;
         let lost = rises(problem, &folds, &*model, &candidates.units, Silence::Mixed(self.repeats), run)?;
         Ok(candidates.ranking(problem, &lost))

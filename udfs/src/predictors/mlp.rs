@@ -18,11 +18,17 @@ pub(crate) struct MlpLearner {
     pub training: Training,
     /// It trains as long as so many rounds of a selection.
     pub rounds: usize,
+    /// What the loss pays for the length of the weights that leave each input.
+    pub penalty: f64,
 }
 
 impl MlpLearner {
     pub fn new(hidden: Vec<usize>, epochs: usize) -> Self {
-        Self { training: Training { hidden, epochs: Some(epochs), batch_rows: Some(32), ..Training::default() }, rounds: 1 }
+        Self {
+            training: Training { hidden, epochs: Some(epochs), batch_rows: Some(32), ..Training::default() },
+            rounds: 1,
+            penalty: 0.0,
+        }
     }
 
     /// Trains, and says how the label was scaled.
@@ -54,10 +60,21 @@ impl MlpLearner {
         let memory = run.reserve(Samples::bytes_for(columns.len(), learn.len()))?;
         let train = Samples { memory: Some(memory), ..samples(folds, columns, learn, target) };
         let mut trainer = Trainer::new(Arc::new(train), &inputs, &self.training, run)?;
+        let mut decay = vec![0.0; columns.len()];
         for _ in 0..self.training.steps(trainer.pass_rows(), self.rounds) {
-            trainer.step(Gate::default(), self.training.learning_rate)?;
+            if self.penalty > 0.0 {
+                decay.iter_mut().enumerate().for_each(|(input, factor)| *factor = self.decay(trainer.mlp.input_weights(input)));
+            }
+            let decay = (self.penalty > 0.0).then_some(&decay[..]);
+            trainer.step(Gate { mask: None, decay }, self.training.learning_rate)?;
         }
         Ok((trainer, loss, target))
+    }
+
+    /// The factor of an input's weights in the gradient of the penalty.
+    fn decay(&self, weights: &[f32]) -> f32 {
+        let length = weights.iter().map(|weight| weight * weight).sum::<f32>().sqrt();
+        if length > 0.0 { self.penalty as f32 / length } else { 0.0 }
     }
 }
 

@@ -13,8 +13,15 @@ use crate::trees::columns::Columns;
 use crate::trees::forest::{Answer, LESSON_BYTES, Lesson};
 use crate::{Error, Problem, Result, Rows, Run};
 
-/// Rounds of the boosted trees.
-const ROUNDS: usize = 100;
+/// Trees of a judge. Of many classes, each of which has a tree in every round, there are fewer rounds of larger steps.
+const TREES: usize = 300;
+/// The fewest rounds, and the most.
+const ROUNDS: (usize, usize) = (30, 100);
+
+fn boosting(outputs: usize) -> Boosting {
+    let rounds = (TREES / outputs.max(1)).clamp(ROUNDS.0, ROUNDS.1);
+    Boosting { rounds, learning_rate: 10.0 / rounds as f64, ..Boosting::default() }
+}
 
 /// What the judges think of a set.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,7 +44,7 @@ pub(crate) fn judge(problem: &Problem, units: &[usize], run: &Run) -> Result<Opi
     let bare = Inputs::new(&some, rows, Vec::new());
     // Places of rows, labels, predictions and what is counted of them.
     let _memory = run.reserve((rows.rows() + test.rows()) * (2 * bare.loss.outputs() + 40) * size_of::<f64>())?;
-    let trees = Trees::Boosting(Boosting { rounds: ROUNDS, ..Boosting::default() });
+    let trees = Trees::Boosting(boosting(bare.loss.outputs()));
     let by_trees = trees.verdicts(&some, &bare, &all, Others::Table(test), run)?.remove(0);
     let constant = constant_loss(rows, test, &bare);
     let skills = [by_trees, by_network(&some, test, run)?].map(|verdict| {
@@ -64,7 +71,7 @@ pub(crate) fn gains(problem: &Problem, run: &Run) -> Result<Vec<f64>> {
         counts: Counts::of(rows),
         answer: Answer::of(rows),
     };
-    let boosted = Boosting { rounds: ROUNDS, ..Boosting::default() }.fit(&lesson, &[], run)?;
+    let boosted = boosting(lesson.answer.outputs()).fit(&lesson, &[], run)?;
     Ok(lesson.columns.importances(problem, &boosted.gains(lesson.columns.len())))
 }
 

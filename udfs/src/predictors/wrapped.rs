@@ -55,12 +55,12 @@ impl Wrapped {
 }
 
 impl Wrapping {
-    /// A model to be learnt from folds.
-    pub(crate) fn model(&self, model: Wrapped, folds: &Folds, run: &Run) -> Result<Box<dyn Model>> {
+    /// A model to be learnt from folds. With a penalty a network pays for the length of the weights that leave each input.
+    pub(crate) fn model(&self, model: Wrapped, penalty: f64, folds: &Folds, run: &Run) -> Result<Box<dyn Model>> {
         Ok(match model {
             Wrapped::Linear => Box::new(LeastSquares),
             Wrapped::Logistic => Box::new(Logistic),
-            Wrapped::Mlp => Box::new(self.mlp()),
+            Wrapped::Mlp => Box::new(MlpLearner { penalty, ..self.mlp() }),
             Wrapped::Forest | Wrapped::Boosting => Box::new(TreeLearner::new(self.grown(model), folds, run)?),
         })
     }
@@ -77,7 +77,7 @@ impl Wrapping {
 
     fn mlp(&self) -> MlpLearner {
         let training = Training { hidden: self.hidden.clone(), epochs: self.epochs, ..Training::default() };
-        MlpLearner { training, rounds: judge::ROUNDS }
+        MlpLearner { training, rounds: judge::ROUNDS, penalty: 0.0 }
     }
 
     fn grown(&self, model: Wrapped) -> Trees {
