@@ -346,7 +346,7 @@ impl SelectFunction {
 
 /// What is wrong with a name that is meant to be a file, which shows in its ending or its folder.
 fn no_such_file(name: &str) -> Option<String> {
-    const ENDINGS: [&str; 6] = ["parquet", "csv", "json", "ndjson", "avro", "arrow"];
+    const ENDINGS: [&str; 5] = ["parquet", "csv", "json", "ndjson", "arrow"];
     let path = Path::new(name);
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("").to_lowercase();
     let is_known = ENDINGS.contains(&ending.as_str());
@@ -455,7 +455,11 @@ fn object(names: impl Iterator<Item = String>, values: Vec<Value>) -> Result<Val
 
 /// What a source of tables says is wrong, on one line.
 fn why_unread(error: &DataFusionError) -> String {
-    let why = error.strip_backtrace().replace("\ncaused by\n", ": ");
+    let why = match error {
+        // Said in our words.
+        DataFusionError::Plan(why) | DataFusionError::Execution(why) => why.clone(),
+        error => error.strip_backtrace().replace("\ncaused by\n", ": "),
+    };
     let hint = if why.contains("unequal lengths between records") {
         "; where values have line breaks in them, name the columns: CREATE EXTERNAL TABLE t (x DOUBLE, …) STORED AS CSV LOCATION '…' OPTIONS ('format.has_header' 'true', 'format.newlines_in_values' 'true')"
     } else {

@@ -106,7 +106,7 @@ async fn slow_catalogs_answer() {
     let message = error(&ctx, groups).await;
     assert!(message.contains("omp: no table or view named `far.groups`"), "{message}");
     let message = error(&ctx, "SELECT * FROM omp('far.broken', 'label', 1)").await;
-    assert!(message.contains(r"omp: cannot look up `far.broken`: Execution error: the network\nis down"), "{message}");
+    assert!(message.contains(r"omp: cannot look up `far.broken`: the network\nis down"), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -146,6 +146,62 @@ fn a_file_on_the_web_is_a_table() {
     let output = Command::new(env!("CARGO_BIN_EXE_pursuit")).args(["-q", "--format", "csv", "-c", &sql]).output().unwrap();
     let answer = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!((answer.0.trim(), answer.1.trim()), ("feature\nb", ""));
+}
+
+/// A server that speaks S3 is one that hands out files.
+#[test]
+fn a_bucket_is_opened_as_options_say() {
+    let address = serve("a,b,label\n1,2,3\n2,1,4\n3,5,9\n4,4,8\n");
+    let run = |options: &str| {
+        let sql = format!(
+            "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 's3://bucket/t.csv' OPTIONS ('format.has_header' 'true', {options});\
+             SELECT sum(a) AS a FROM t; SELECT count(*) AS n FROM 's3://bucket/t.csv'"
+        );
+        let mut pursuit = Command::new(env!("CARGO_BIN_EXE_pursuit"));
+        let output =
+            pursuit.args(["-q", "--format", "csv", "-c", &sql]).env("AWS_EC2_METADATA_DISABLED", "true").output().unwrap();
+        (String::from_utf8_lossy(&output.stdout).trim().to_string(), String::from_utf8_lossy(&output.stderr).trim().to_string())
+    };
+    let endpoint = format!("'aws.endpoint' 'http://{address}'");
+    assert_eq!(run(&format!("{endpoint}, 'aws.allow_http' 'true'")), ("a\n10\nn\n4".to_string(), String::new()));
+    let signed =
+        format!("{endpoint}, 'aws.allow_http' 'true', 'aws.access_key_id' 'k', 'aws.secret_access_key' 's', 'aws.region' 'r'");
+    assert_eq!(run(&signed).1, "");
+    let says = |options: &str, part: &str| {
+        let error = run(options).1;
+        assert!(error.contains(part) && error.lines().count() == 1, "{error}");
+    };
+    says(&endpoint, "does not encrypt");
+    says(&format!("{endpoint}, 'aws.allow_htp' 'true'"), "did you mean `aws.allow_http`?");
+    says(&format!("{endpoint}, 'gcp.service_account_key' 'x'"), "there is no option `gcp.service_account_key` here");
+}
+
+/// A wrong address is one line, which says what is wrong with it, and soon.
+#[test]
+fn what_is_not_on_the_web_is_said_in_a_line() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+        }
+    });
+    for (table, part) in [
+        (format!("http://{address}/t.csv"), format!("http://{address}/t.csv: access is denied")),
+        (
+            "s3://bucket/t.csv".to_string(),
+            "s3://bucket/t.csv: access is denied; keys are read from AWS_ACCESS_KEY_ID".to_string(),
+        ),
+        ("ftp://host/t.csv".to_string(), "no table can be at ftp://; addresses begin with s3://".to_string()),
+        ("s3:///t.csv".to_string(), "names no bucket".to_string()),
+    ] {
+        let mut pursuit = Command::new(env!("CARGO_BIN_EXE_pursuit"));
+        pursuit.args(["-q", "-c", &format!("SELECT * FROM '{table}'")]).env("AWS_EC2_METADATA_DISABLED", "true");
+        pursuit.env("AWS_ENDPOINT", format!("http://{address}")).env("AWS_ALLOW_HTTP", "true");
+        let error = String::from_utf8_lossy(&pursuit.output().unwrap().stderr).to_string();
+        assert!(error.contains(&part) && error.lines().count() == 1, "{table}: {error}");
+    }
 }
 
 /// Nothing in `src/` depends on which selectors there are: the texts of the program name none.

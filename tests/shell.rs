@@ -94,6 +94,19 @@ fn tables_are_for_people_and_files_for_programs() {
     assert_eq!(text(&csv.stdout), "a,b\n");
 }
 
+/// The program's one input is a table or the SQL.
+#[test]
+fn what_is_piped_in_is_a_table() {
+    let table = "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '/dev/stdin' OPTIONS ('format.has_header' 'true')";
+    let mut shell = pursuit();
+    shell.args(["-q", "--format", "csv", "-c", table, "-c", "SELECT sum(b) AS b FROM t", "-c", "SELECT max(b) AS b FROM t"]);
+    let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    shell.stdin.take().unwrap().write_all(b"a,b\n1,2\n3,4\n").unwrap();
+    assert_eq!(text(&shell.wait_with_output().unwrap().stdout), "b\n6\nb\n4\n");
+    let (_, err) = typed(&format!("{table};\nSELECT 1;\n"));
+    assert!(err.starts_with("the standard input has the SQL") && err.lines().count() == 1, "{err}");
+}
+
 #[test]
 fn a_script_says_where_it_failed() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,6 @@
 //! What begins with a backslash.
 
-use datafusion_cli::print_format::PrintFormat;
-use datafusion_cli::print_options::MaxRows;
-
+use super::format::MaxRows;
 use super::printing::terminal_width;
 use super::running::Shell;
 use super::{manual, plot, script};
@@ -95,16 +93,14 @@ fn help() -> String {
 fn settings(shell: &Shell) -> String {
     let printing = &shell.printing;
     let or = |number: Option<usize>, none: &str| number.map_or(none.to_string(), |number| number.to_string());
-    let rows = match printing.maxrows {
-        MaxRows::Unlimited => "inf".to_string(),
-        MaxRows::Limited(rows) => rows.to_string(),
-    };
-    let format = match printing.format {
-        PrintFormat::Automatic | PrintFormat::Table => "table".to_string(),
-        format => format!("{format:?}").to_lowercase(),
-    };
     let empty = if printing.empty { "on" } else { "off" };
-    let values = [format, rows, or(printing.digits, "all"), empty.to_string(), or(printing.width, "inf")];
+    let values = [
+        printing.format.name(),
+        or(printing.maxrows, "inf"),
+        or(printing.digits, "all"),
+        empty.to_string(),
+        or(printing.width, "inf"),
+    ];
     let line = |((name, meaning), value): (&(&str, &str), String)| format!("  {name:<8} {value:<8} {meaning}\n");
     SETTINGS.iter().zip(values).map(line).collect()
 }
@@ -124,7 +120,7 @@ fn set(shell: &mut Shell, setting: &str) -> Result<(), String> {
     let printing = &mut shell.printing;
     match name {
         "format" => printing.format = value.parse().map_err(|_| wrong())?,
-        "maxrows" => printing.maxrows = number("inf")?.map_or(MaxRows::Unlimited, MaxRows::Limited),
+        "maxrows" => MaxRows(printing.maxrows) = value.parse().map_err(|_| wrong())?,
         "digits" => printing.digits = number("all")?.map(|digits| digits.clamp(1, 17)),
         "empty" => printing.empty = is_on(value).ok_or_else(wrong)?,
         _ => printing.width = number("inf")?,

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use datafusion::logical_expr::Documentation;
 use datafusion::prelude::SessionContext;
-use datafusion_cli::functions::Function;
 use pursuit_udfs::{Spec, did_you_mean};
 
+use super::syntax;
 use crate::manual::{page_of, wrapped};
 
 /// Statements of `sql_examples`, each with its question: `(question, statement)`. The tests run all of them.
@@ -55,10 +55,8 @@ pub(super) fn page(name: &str, specs: &[Arc<Spec>], ctx: &SessionContext, width:
     if let Some(documentation) = documented {
         return Ok(theirs(&name, documentation, width));
     }
-    if let Ok(function) = name.parse::<Function>()
-        && let Ok(details) = function.function_details()
-    {
-        return Ok(format!("{}\n", details.trim()));
+    if let Some(page) = syntax::page(&name, width) {
+        return Ok(page);
     }
     let known: Vec<&str> = specs.iter().flat_map(|spec| [spec.name].into_iter().chain(spec.aliases.iter().copied())).collect();
     let hint = did_you_mean(&name, &known);

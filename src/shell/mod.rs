@@ -6,7 +6,9 @@
 mod cells;
 mod commands;
 mod completion;
+mod format;
 mod functions;
+mod highlight;
 mod interrupt;
 mod manual;
 mod plans;
@@ -18,6 +20,8 @@ mod running;
 mod script;
 mod session;
 mod statements;
+mod stores;
+mod syntax;
 mod thrift;
 mod words;
 
@@ -28,9 +32,8 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use datafusion::common::config_err;
 use datafusion::error::Result;
-use datafusion_cli::print_format::PrintFormat;
-use datafusion_cli::print_options::MaxRows;
 
+use format::{Format, MaxRows};
 use printing::Printing;
 use running::Shell;
 use words::in_words;
@@ -54,8 +57,8 @@ pub struct Arguments {
     file: Vec<String>,
 
     /// How results are printed
-    #[arg(long, value_enum, default_value_t = PrintFormat::Automatic)]
-    format: PrintFormat,
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
 
     /// Most rows to print of a table, or 'inf'; 60 on a terminal, all elsewhere
     #[arg(long)]
@@ -132,8 +135,8 @@ async fn prompt_or_scripts(arguments: Arguments, hooks: &[Hook]) -> Result<()> {
     let is_quiet = arguments.session.quiet;
     let is_terminal = std::io::stdout().is_terminal();
     // Who looks on can ask for the rest; who reads a file later cannot.
-    let most = if is_terminal { MaxRows::Limited(ROWS) } else { MaxRows::Unlimited };
-    let printing = Printing::new(arguments.format, arguments.maxrows.unwrap_or(most), is_quiet || !is_terminal, is_terminal);
+    let maxrows = arguments.maxrows.map_or(is_terminal.then_some(ROWS), |MaxRows(most)| most);
+    let printing = Printing::new(arguments.format, maxrows, is_quiet || !is_terminal, is_terminal);
     let mut shell = Shell::new(session, printing);
     if arguments.command.is_empty() && arguments.file.is_empty() {
         if !is_quiet {

@@ -11,17 +11,17 @@ use datafusion::arrow::json::{ArrayWriter, LineDelimitedWriter};
 use datafusion::arrow::util::display::FormatOptions;
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::error::Result;
-use datafusion_cli::print_format::PrintFormat;
-use datafusion_cli::print_options::MaxRows;
 
 use super::cells;
+use super::format::Format;
 use crate::answer;
 
 /// What `\pset` can change.
 #[derive(Debug, Clone)]
 pub(super) struct Printing {
-    pub format: PrintFormat,
-    pub maxrows: MaxRows,
+    pub format: Format,
+    /// Most rows of a table; `None`: all.
+    pub maxrows: Option<usize>,
     /// Digits of a float that count; `None`: all.
     pub digits: Option<usize>,
     /// Whether columns of a ranking are shown that have no value in any row.
@@ -49,21 +49,18 @@ const DIGITS: usize = 6;
 const CELL_MIN: usize = 12;
 
 impl Printing {
-    pub(super) fn new(format: PrintFormat, maxrows: MaxRows, quiet: bool, is_terminal: bool) -> Self {
+    pub(super) fn new(format: Format, maxrows: Option<usize>, quiet: bool, is_terminal: bool) -> Self {
         let width = is_terminal.then(terminal_width);
         Self { format, maxrows, digits: Some(DIGITS), empty: false, width, quiet, color: is_terminal }
     }
 
     pub(super) fn is_table(&self) -> bool {
-        matches!(self.format, PrintFormat::Table | PrintFormat::Automatic)
+        self.format == Format::Table
     }
 
     /// A table for people, cut to the rows and the width that they want to see.
     pub(super) fn table(&self, answer: &Answer, options: &FormatOptions, out: &mut dyn Write) -> Result<()> {
-        let most = match self.maxrows {
-            MaxRows::Unlimited => usize::MAX,
-            MaxRows::Limited(most) => most,
-        };
+        let most = self.maxrows.unwrap_or(usize::MAX);
         let shown = first_rows(&answer.batches, most);
         let hidden = if self.empty { Vec::new() } else { empty_columns(answer) };
         let columns: Vec<usize> = (0..answer.schema.fields().len()).filter(|at| !hidden.contains(at)).collect();
@@ -173,14 +170,12 @@ pub(super) enum Written {
 }
 
 impl Written {
-    pub(super) fn new(format: PrintFormat) -> Self {
+    pub(super) fn new(format: Format) -> Self {
         match format {
-            PrintFormat::Tsv => Written::Separated { separator: b'\t', has_header: true },
-            PrintFormat::Json => Written::Json(ArrayWriter::new(std::io::stdout())),
-            PrintFormat::NdJson => Written::Lines,
-            PrintFormat::Csv | PrintFormat::Table | PrintFormat::Automatic => {
-                Written::Separated { separator: b',', has_header: true }
-            }
+            Format::Tsv => Written::Separated { separator: b'\t', has_header: true },
+            Format::Json => Written::Json(ArrayWriter::new(std::io::stdout())),
+            Format::NdJson => Written::Lines,
+            Format::Csv | Format::Table => Written::Separated { separator: b',', has_header: true },
         }
     }
 

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use datafusion::error::{DataFusionError, Result};
-use datafusion_cli::highlighter::SyntaxHighlighter;
+use datafusion::sql::sqlparser::dialect::Dialect;
 use rustyline::completion::{Completer as Complete, Pair};
 use rustyline::error::ReadlineError;
 use rustyline::highlight::{CmdKind, Highlighter};
@@ -16,9 +16,11 @@ use rustyline::{CompletionType, Config, Context, Editor, Helper};
 
 use super::commands::{self, Next};
 use super::completion::Completer;
+use super::highlight::coloured;
 use super::interrupt::interrupts;
 use super::running::Shell;
 use super::statements::{Missing, missing, split};
+use super::stores::stdin;
 
 /// The lines of a statement after the first, and those inside of a quote.
 const PROMPT: &str = "pursuit> ";
@@ -37,6 +39,7 @@ pub(super) async fn prompt(shell: &mut Shell) -> Result<()> {
         let _ = editor.load_history(history);
     }
     interrupts();
+    stdin::has_sql();
     let is_terminal = std::io::stdin().is_terminal();
     let mut text = String::new();
     loop {
@@ -112,7 +115,8 @@ fn history() -> Option<PathBuf> {
 /// What happens while someone types.
 struct Typing {
     completer: Completer,
-    highlighter: Option<SyntaxHighlighter>,
+    /// Colours are those of this dialect; without it there are none.
+    colours: Option<Box<dyn Dialect>>,
     /// The lines of the statement that stand already.
     before: String,
 }
@@ -121,9 +125,9 @@ impl Typing {
     fn new(shell: &Shell) -> Self {
         let ctx = shell.session.ctx.clone();
         let color = shell.printing.color && std::env::var_os("NO_COLOR").is_none();
-        let highlighter = color.then(|| SyntaxHighlighter::new(&ctx.state().config_options().sql_parser.dialect));
+        let colours = color.then(|| shell.dialect());
         let specs = shell.session.engine.specs().to_vec();
-        Self { completer: Completer { ctx, specs }, highlighter, before: String::new() }
+        Self { completer: Completer { ctx, specs }, colours, before: String::new() }
     }
 }
 
@@ -137,15 +141,15 @@ impl Complete for Typing {
 }
 
 impl Highlighter for Typing {
-    fn highlight<'l>(&self, line: &'l str, at: usize) -> Cow<'l, str> {
-        match &self.highlighter {
-            Some(highlighter) if !line.starts_with('\\') => highlighter.highlight(line, at),
+    fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
+        match &self.colours {
+            Some(dialect) if !line.starts_with('\\') => coloured(line, dialect.as_ref()),
             _ => Cow::Borrowed(line),
         }
     }
 
-    fn highlight_char(&self, line: &str, at: usize, kind: CmdKind) -> bool {
-        self.highlighter.as_ref().is_some_and(|highlighter| highlighter.highlight_char(line, at, kind))
+    fn highlight_char(&self, line: &str, _: usize, _: CmdKind) -> bool {
+        self.colours.is_some() && !line.is_empty()
     }
 }
 

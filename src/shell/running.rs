@@ -16,18 +16,17 @@ use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::{DFParser, Statement};
 use datafusion::sql::sqlparser::ast;
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, dialect_from_str};
-use datafusion_cli::exec;
-use datafusion_cli::print_format::PrintFormat;
-use datafusion_cli::print_options::{MaxRows, PrintOptions};
 use futures::StreamExt;
 use pursuit_udfs::{did_you_mean, name_list, shown};
 
 use super::completion::tables;
+use super::format::Format;
 use super::functions;
 use super::interrupt::interrupts;
 use super::plans;
 use super::printing::{Answer, Printing, Written};
 use super::session::Session;
+use super::stores;
 use super::words::in_words;
 use crate::Progress;
 use crate::measured::measured;
@@ -56,17 +55,6 @@ impl Shell {
     /// Runs one statement and prints its answer. What is dropped before its end stops.
     pub(super) async fn run(&mut self, sql: &str) -> Result<()> {
         let Some(statement) = parsed(sql, &*self.dialect())? else { return Ok(()) };
-        // What names an object store by its options is done by datafusion-cli, which knows them.
-        if matches!(statement, Statement::CreateExternalTable(_) | Statement::CopyTo(_)) {
-            let print = PrintOptions {
-                format: self.printing.format,
-                quiet: true,
-                maxrows: self.printing.maxrows,
-                color: false,
-                instrumented_registry: Arc::clone(&self.session.stores),
-            };
-            return exec::exec_from_commands(&self.session.ctx, vec![sql.to_string()], &print).await;
-        }
         let statement = match functions_shown(&statement) {
             Some(like) => parsed(&functions::query(self.session.engine.specs(), like), &GenericDialect {})?.unwrap_or(statement),
             None => statement,
@@ -90,7 +78,9 @@ impl Shell {
                 self.printing_of(&ran).table(&ran.answer, &options, &mut out)?;
                 out.flush()?;
             }
-            self.last = Some(ran.answer);
+            if !ran.is_count {
+                self.last = Some(ran.answer);
+            }
         }
         Ok(())
     }
@@ -99,7 +89,7 @@ impl Shell {
     fn printing_of(&self, answer: &Ran) -> Printing {
         let mut printing = self.printing.clone();
         if answer.is_whole {
-            (printing.maxrows, printing.width) = (MaxRows::Unlimited, None);
+            (printing.maxrows, printing.width) = (None, None);
         }
         printing
     }
@@ -177,6 +167,8 @@ struct Ran {
     /// A plan or a description, of which nobody wants the first rows only.
     is_whole: bool,
     is_plan: bool,
+    /// How many rows were written, of which nobody wants a picture.
+    is_count: bool,
 }
 
 impl Running {
@@ -185,7 +177,9 @@ impl Running {
         let begin = Instant::now();
         let statement = self.statement;
         let (is_star, is_settings) = (is_star(&statement), is_settings(&statement));
-        let plan = self.ctx.state().statement_to_plan(statement).await?;
+        let mut plan = self.ctx.state().statement_to_plan(statement).await?;
+        stores::open_named(&mut plan, &self.ctx.runtime_env()).await?;
+        let is_count = matches!(plan, LogicalPlan::Copy(_) | LogicalPlan::Dml(_));
         let is_measured = matches!(plan, LogicalPlan::Analyze(_));
         let is_plan = matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
         let is_whole = is_settings || is_plan || matches!(plan, LogicalPlan::DescribeTable(_));
@@ -197,14 +191,13 @@ impl Running {
         let memory = MemoryConsumer::new("shell").register(context.memory_pool());
         // A stream without an end is never a table.
         let format = match self.printing.format {
-            PrintFormat::Table | PrintFormat::Automatic if physical.boundedness().is_unbounded() => PrintFormat::Csv,
+            Format::Table if physical.boundedness().is_unbounded() => Format::Csv,
             format => format,
         };
-        let is_table = matches!(format, PrintFormat::Table | PrintFormat::Automatic);
+        let is_table = format == Format::Table;
         let most = match self.printing.maxrows {
             _ if is_whole => usize::MAX,
-            MaxRows::Unlimited if is_table => usize::MAX,
-            MaxRows::Limited(most) if is_table => most.max(KEPT_ROWS),
+            most if is_table => most.map_or(usize::MAX, |most| most.max(KEPT_ROWS)),
             _ => KEPT_ROWS,
         };
         let mut stream: SendableRecordBatchStream = execute_stream(physical, context)?;
@@ -231,7 +224,7 @@ impl Running {
             written.finish()?;
         }
         let answer = Answer { schema, batches, rows, elapsed: begin.elapsed(), is_star };
-        Ok((!is_silent).then_some(Ran { answer, is_whole, is_plan }))
+        Ok((!is_silent).then_some(Ran { answer, is_whole, is_plan, is_count }))
     }
 }
 

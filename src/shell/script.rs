@@ -8,6 +8,7 @@ use datafusion::error::{DataFusionError, Result};
 use super::interrupt::interrupts;
 use super::running::Shell;
 use super::statements::split;
+use super::stores::stdin;
 use super::words::in_words;
 
 /// Runs the SQL in a file. What fails in it ends the run, with a line that says where.
@@ -44,7 +45,11 @@ pub(super) async fn include(shell: &mut Shell, name: &str) -> Result<(), String>
 }
 
 fn read(name: &str) -> Result<String, String> {
-    let text = if name == "-" { std::io::read_to_string(std::io::stdin()) } else { std::fs::read_to_string(name) };
+    let is_stdin = name == "-" || stdin::is_stdin(name);
+    if is_stdin {
+        stdin::has_sql();
+    }
+    let text = if is_stdin { std::io::read_to_string(std::io::stdin()) } else { std::fs::read_to_string(name) };
     text.map_err(|error| format!("cannot read {name}: {error}"))
 }
 

@@ -6,12 +6,11 @@ use datafusion::error::Result;
 use datafusion::execution::memory_pool::{GreedyMemoryPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_cli::catalog::DynamicObjectStoreCatalog;
-use datafusion_cli::object_storage::instrumented::InstrumentedObjectStoreRegistry;
 use pursuit_udfs::OptionType;
 use pursuit_udfs::options::Bytes;
 
 use super::progress_line::ProgressLine;
+use super::stores::urls;
 use super::thrift;
 use crate::{Engine, ReadsFiles};
 
@@ -42,35 +41,32 @@ pub type Hook = Box<dyn Fn(&SessionContext) -> Result<()> + Send + Sync>;
 pub struct Session {
     pub ctx: SessionContext,
     pub engine: Engine,
-    pub stores: Arc<InstrumentedObjectStoreRegistry>,
     pub(super) line: Arc<ProgressLine>,
 }
 
 impl Session {
     /// A session in which selections say how far they are, on the terminal.
     pub async fn new(arguments: &SessionArguments, hooks: &[Hook]) -> Result<Self> {
-        let stores = Arc::new(InstrumentedObjectStoreRegistry::new());
         let mut config = SessionConfig::from_env()?.with_information_schema(true).with_extension(Arc::new(ReadsFiles));
         if let Some(partitions) = arguments.partitions {
             config = config.with_target_partitions(partitions.into());
         }
-        let mut runtime = RuntimeEnvBuilder::new().with_object_store_registry(Arc::clone(&stores) as _);
+        let mut runtime = RuntimeEnvBuilder::new();
         if let Some(limit) = arguments.memory_limit {
             thrift::save_memory();
             let consumers_named = std::num::NonZeroUsize::new(3).expect("three is not zero");
             runtime = runtime.with_memory_pool(Arc::new(TrackConsumersPool::new(GreedyMemoryPool::new(limit), consumers_named)));
         }
+        let ctx = SessionContext::new_with_config_rt(config, runtime.build_arc()?);
         // A file's path is a table's name, also as an argument of a selector.
-        let ctx = SessionContext::new_with_config_rt(config, runtime.build_arc()?).enable_url_table();
+        urls::are_tables(&ctx);
         let engine = Engine::default().with_samples();
         engine.register(&ctx)?;
         for hook in hooks {
             hook(&ctx)?;
         }
         ctx.refresh_catalogs().await?;
-        let catalogs = DynamicObjectStoreCatalog::new(Arc::clone(ctx.state().catalog_list()), ctx.state_weak_ref());
-        ctx.register_catalog_list(Arc::new(catalogs));
         let line = ProgressLine::show(engine.progress(), std::io::stderr().is_terminal(), arguments.quiet);
-        Ok(Self { ctx, engine, stores, line })
+        Ok(Self { ctx, engine, line })
     }
 }

@@ -78,18 +78,18 @@ pub(super) fn missing(text: &str, dialect: &dyn Dialect) -> Missing {
 }
 
 /// Where in a text a line and a column are.
-struct Offsets<'a> {
+pub(super) struct Offsets<'a> {
     text: &'a str,
     lines: Vec<usize>,
 }
 
 impl<'a> Offsets<'a> {
-    fn new(text: &'a str) -> Self {
+    pub fn new(text: &'a str) -> Self {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
         Self { text, lines: std::iter::once(0).chain(ends).collect() }
     }
 
-    fn of(&self, at: Location) -> usize {
+    pub fn of(&self, at: Location) -> usize {
         let line = self.lines.get(at.line.saturating_sub(1) as usize).copied().unwrap_or(self.text.len());
         let mut letters = self.text[line..].char_indices();
         letters.nth(at.column.saturating_sub(1) as usize).map_or(self.text.len(), |(offset, _)| line + offset)
