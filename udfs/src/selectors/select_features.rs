@@ -1,3 +1,5 @@
+use std::cmp::Reverse;
+
 use crate::baselines::{boosting::Boosting, random_forest::RandomForest};
 use crate::judging::exchange::{Exchange, Limits, exchange};
 use crate::judging::trials::{JUDGES, ROWS_MAX, Trials};
@@ -5,7 +7,7 @@ use crate::predictors::panel::{self, Opinion};
 use crate::selectors::neural_greedy_pursuit::NeuralGreedyPursuit;
 use crate::selectors::omp::Omp;
 use crate::selectors::sequential_attention::{Direction, SequentialAttention};
-use crate::{Error, Problem, Ranking, Reads, Result, Run, Selector, selector};
+use crate::{Choice, Error, Problem, Ranking, Reads, Result, Run, Selector, selector};
 
 selector! {
     /// The features to take, without choosing a method.
@@ -15,19 +17,21 @@ selector! {
     /// more, by all rows, with the swaps that helped.
     ///
     /// It tries `omp`, `boosting`, `sequential_attention`, `random_forest`, `sequential_attention` with `direction => 'backward'`, and, of up to 3,000 rows and 64 features, `ngp`; in this order, as
-    /// far as `time_limit` allows (30 seconds if none is given). Of fewer than 3,000 rows the judges cannot tell those apart that are within one standard error: among them `ngp` is preferred,
-    /// then `sequential_attention`. With a number as `k` it answers with so many features; without one, and with `k => 'auto'`, it takes the fewest features that the judges rate within
-    /// one standard error of the best number. Where the limit ends the trying, the answer depends on how fast the machine is.
+    /// far as `time_limit` allows (30 seconds if none is given). With a number as `k` it answers with so many features; without one, and with `k => 'auto'`, it takes the fewest features that
+    /// the judges rate within one standard error of the best number. Where the limit ends the trying, the answer depends on how fast the machine is.
+    ///
+    /// Of fewer than 3,000 rows the judges hardly tell who is better. So `omp`, `boosting`, `sequential_attention` and `ngp` vote: the features that most of them choose are the answer, unless one
+    /// selector alone is better than that by more than two standard errors.
     ///
     /// `note` says who chose a feature. `valid_score` is the share of the loss that the features up to it save on the rows held out (of a number that is R²), the mean of the two judges, for the sizes that
     /// were judged, and `valid_error` its standard error. It is a little optimistic, because the best of several was taken: `evaluate` with `selector => 'select_features'` is not.
     ///
-    /// Cost: each selector once on at most 32,768 rows (three times on fewer than 3,000), and the best once on all.
+    /// Cost: each selector once on at most 32,768 rows (three times on fewer than 3,000), and the best, or those that vote, once on all.
     #[selector(
         name = "select_features",
         aliases = [],
         labels = Any,
-        score = "the score of the selector that was best; it is named in `note`",
+        score = "the score of the selector that was best, or the share of those that chose it; `note` names them",
     )]
     pub struct SelectFeatures {}
 }
@@ -46,8 +50,8 @@ const WORTH: f64 = 0.001;
 /// Tables up to this size are small enough for neural greedy pursuit.
 const SMALL: (usize, usize) = (3000, 64);
 
-/// Who goes first where few rows cannot tell. They led on three partings of the league's small tables, and on seven others no more: BENCHMARKS.md.
-const PREFERRED: [&str; 2] = ["ngp", "sequential_attention"];
+/// Who votes where few rows cannot tell who is best. BENCHMARKS.md says what that is worth.
+const VOTERS: [&str; 4] = ["omp", "boosting", "sequential_attention", "ngp"];
 
 /// A selector that takes part.
 struct Entrant {
@@ -55,9 +59,9 @@ struct Entrant {
     selector: Box<dyn Selector>,
 }
 
-/// What an entrant chose by each piece of the table, and what that is worth.
+/// What an entrant chose by each piece of the table, or several in a vote, and what that is worth.
 struct Entry {
-    entrant: usize,
+    entrants: Vec<usize>,
     rankings: Vec<Ranking>,
     opinion: Opinion,
     /// What choosing took, in seconds, if there is a clock.
@@ -99,9 +103,13 @@ impl Selector for SelectFeatures {
                 Err(error) => return Err(error),
             }
         }
-        entries.sort_by(|a, b| b.opinion.skill.total_cmp(&a.opinion.skill).then(a.entrant.cmp(&b.entrant)));
+        entries.sort_by(|a, b| b.opinion.skill.total_cmp(&a.opinion.skill).then(a.entrants.cmp(&b.entrants)));
         if pieces.len() > 1 {
-            prefer(&mut entries, &entrants);
+            match vote(&entries, &entrants, pieces, compared, &hasty) {
+                Ok(vote) => entries = vote.into_iter().chain(entries).collect(),
+                Err(_) if hasty.is_late() => {}
+                Err(error) => return Err(error),
+            }
         }
         let Some((best, others)) = entries.split_first() else { return Err(Error::data("no selector could choose anything")) };
         let (curve, size) = match problem.k {
@@ -110,16 +118,15 @@ impl Selector for SelectFeatures {
         };
         let swaps = swaps(best, others, pieces, size, &hasty)?;
         steady.check()?;
-        let mut ranking = last(problem, &entrants[best.entrant], best, size, (&steady, limit))?;
-        let lead = others.first().map(|second| {
-            let (lead, other) = (best.opinion.skill - second.opinion.skill, entrants[second.entrant].name);
-            match lead < 0.0 {
-                false => format!("best of {}, ahead of {other} by {lead:.4}", entries.len()),
-                true => format!("of {}; {other} is ahead by {:.4}, which is within the standard error", entries.len(), -lead),
-            }
-        });
-        let lead = lead.unwrap_or_else(|| "the only one tried".to_string());
-        ranking = noted(ranking, &format!("{}, {lead}", entrants[best.entrant].name));
+        let mut ranking = last(problem, &entrants, best, size, (&steady, limit))?;
+        if let [entrant] = best.entrants[..] {
+            let lead = others.first().map(|second| {
+                let lead = best.opinion.skill - second.opinion.skill;
+                format!("best of {}, ahead of {} by {lead:.4}", entries.len(), entrants[second.entrants[0]].name)
+            });
+            let lead = lead.unwrap_or_else(|| "the only one tried".to_string());
+            ranking = noted(ranking, &format!("{}, {lead}", entrants[entrant].name));
+        }
         swap(&mut ranking, &swaps, problem);
         // What a selector itself thinks of its beginnings is not comparable with what the judges do.
         ranking.choices.iter_mut().for_each(|choice| (choice.valid_score, choice.valid_error) = (None, None));
@@ -147,14 +154,37 @@ fn entrants(problem: &Problem) -> Vec<Entrant> {
     entrants
 }
 
-/// Of few rows the judges cannot tell entrants apart that are closer than a standard error: of those a preferred one goes first.
-fn prefer(entries: &mut [Entry], entrants: &[Entrant]) {
-    let Some(enough) = entries.first().map(|best| best.opinion.skill - best.opinion.error) else { return };
-    let preferred = |entry: &Entry| PREFERRED.iter().position(|name| *name == entrants[entry.entrant].name);
-    let close = entries.iter().take_while(|entry| entry.opinion.skill >= enough).count();
-    if let Some(at) = (0..close).min_by_key(|at| preferred(&entries[*at]).unwrap_or(usize::MAX)) {
-        entries[..=at].rotate_right(1);
+/// The vote of those who have one, if the judges do not rate somebody alone above it by more than two standard errors.
+fn vote(entries: &[Entry], entrants: &[Entrant], pieces: &[Problem], compared: usize, run: &Run) -> Result<Option<Entry>> {
+    let mut voters: Vec<&Entry> = entries.iter().filter(|entry| VOTERS.contains(&entrants[entry.entrants[0]].name)).collect();
+    voters.sort_by_key(|entry| entry.entrants[0]);
+    let (Some(best), true) = (entries.first(), voters.len() > 1) else { return Ok(None) };
+    let of_piece = |(at, piece): (usize, &Problem)| {
+        let rankings: Vec<&Ranking> = voters.iter().map(|entry| &entry.rankings[at]).collect();
+        counted(piece, &rankings, compared)
+    };
+    let rankings: Vec<Ranking> = pieces.iter().enumerate().map(of_piece).collect();
+    let opinion = opinion(&rankings, pieces, compared, run)?;
+    let entrants = voters.iter().map(|entry| entry.entrants[0]).collect();
+    let seconds = voters.iter().map(|entry| entry.seconds).sum();
+    let is_close = opinion.skill >= best.opinion.skill - 2.0 * best.opinion.error;
+    Ok(is_close.then_some(Entry { entrants, rankings, opinion, seconds }))
+}
+
+/// The units that are among the first of any ranking: those that must be included, then those of the most rankings, then those that stand further in front. The score is the share of the rankings.
+fn counted(problem: &Problem, rankings: &[&Ranking], first: usize) -> Ranking {
+    let mut votes: Vec<(usize, usize, usize)> = Vec::new();
+    for (place, choice) in rankings.iter().flat_map(|ranking| ranking.choices.iter().take(first).enumerate()) {
+        match votes.iter_mut().find(|(unit, ..)| *unit == choice.unit) {
+            Some((_, count, places)) => (*count, *places) = (*count + 1, *places + place),
+            None => votes.push((choice.unit, 1, place)),
+        }
     }
+    let forced = |unit: usize| problem.must_include.iter().position(|other| *other == unit).unwrap_or(usize::MAX);
+    votes.sort_by_key(|(unit, count, places)| (forced(*unit), Reverse(*count), *places, *unit));
+    let choice =
+        |(at, (unit, count, _)): (usize, (usize, usize, usize))| Choice::new(at + 1, unit, count as f64 / rankings.len() as f64);
+    Ranking { choices: votes.into_iter().enumerate().map(choice).collect(), ..Ranking::default() }
 }
 
 /// Lets an entrant choose by each piece, and has its choices judged.
@@ -168,7 +198,7 @@ fn enter(at: usize, entrant: &Entrant, pieces: &[Problem], most: usize, compared
     let rankings = pieces.iter().map(choose).collect::<Result<Vec<_>>>()?;
     let seconds = run.seconds() - begun;
     let opinion = opinion(&rankings, pieces, compared, run)?;
-    Ok(Entry { entrant: at, rankings, opinion, seconds })
+    Ok(Entry { entrants: vec![at], rankings, opinion, seconds })
 }
 
 /// What the judges think of the first features of each piece's ranking: the mean, and its standard error.
@@ -223,7 +253,7 @@ fn swaps(best: &Entry, others: &[Entry], pieces: &[Problem], size: usize, run: &
             }
         }
     }
-    missing.sort_by_key(|(votes, ranks, unit)| (std::cmp::Reverse(*votes), *ranks, *unit));
+    missing.sort_by_key(|(votes, ranks, unit)| (Reverse(*votes), *ranks, *unit));
     let open = |kept: &[usize]| Ok(missing.iter().map(|(_, _, unit)| *unit).filter(|unit| !kept.contains(unit)).collect());
     let limits =
         Limits { fixed: &fixed, weak: 1, tried: TRIED, worth: WORTH, exchanges: if missing.is_empty() { 0 } else { SWAPS_MAX } };
@@ -234,15 +264,30 @@ fn swaps(best: &Entry, others: &[Entry], pieces: &[Problem], size: usize, run: &
     }
 }
 
-/// The best selector's choice by all rows, if there is time for it; else its choice by some.
-fn last(problem: &Problem, entrant: &Entrant, best: &Entry, size: usize, (run, limit): (&Run, f64)) -> Result<Ranking> {
+/// The best choice by all rows, if there is time for it; else its choice by some.
+fn last(problem: &Problem, entrants: &[Entrant], best: &Entry, size: usize, (run, limit): (&Run, f64)) -> Result<Ranking> {
     let of_rows = problem.rows().rows() as f64 / (ROWS_MAX.min(problem.rows().rows()) as f64 * (1.0 - JUDGES));
-    if best.seconds * of_rows <= limit - run.seconds() {
-        return entrant.selector.select(&Problem { k: Some(size), ..problem.clone() }, run);
+    if best.seconds * of_rows > limit - run.seconds() {
+        let mut ranking = best.rankings[0].clone();
+        ranking.choices.truncate(size);
+        forget(&mut ranking);
+        return Ok(noted(ranking, "by some of the rows"));
     }
-    let mut ranking = best.rankings[0].clone();
+    let asked = Problem { k: Some(size), ..problem.clone() };
+    let choose = |entrant: &usize| entrants[*entrant].selector.select(&asked, run);
+    let mut rankings = best.entrants.iter().map(choose).collect::<Result<Vec<_>>>()?;
+    if rankings.len() == 1 {
+        return Ok(rankings.remove(0));
+    }
+    let mut ranking = counted(problem, &rankings.iter().collect::<Vec<_>>(), size);
     ranking.choices.truncate(size);
-    forget(&mut ranking);
+    for choice in &mut ranking.choices {
+        let chose = rankings.iter().zip(&best.entrants).filter(|(ranking, _)| ranking.units().contains(&choice.unit));
+        let names: Vec<&str> = chose.map(|(_, entrant)| entrants[*entrant].name).collect();
+        choice.note = Some(format!("chosen by {} of {}: {}", names.len(), rankings.len(), names.join(", ")));
+    }
+    let chosen = ranking.units();
+    ranking.passed_over = rankings.swap_remove(0).passed_over.into_iter().filter(|(unit, _)| !chosen.contains(unit)).collect();
     Ok(ranking)
 }
 
@@ -268,5 +313,30 @@ fn swap(ranking: &mut Ranking, swaps: &[Exchange], problem: &Problem) {
             ranking.passed_over.retain(|(unit, _)| unit != into);
             forget(ranking);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Table;
+
+    /// Most votes first, of equals who stands further in front; what must be included before all.
+    #[test]
+    fn votes_are_counted() {
+        let rankings: Vec<Ranking> = [[3, 1, 0], [1, 2, 3], [1, 4, 2]]
+            .map(|units| units.iter().enumerate().map(|(at, unit)| Choice::new(at + 1, *unit, 1.0)).collect())
+            .map(|choices| Ranking { choices, ..Ranking::default() })
+            .into();
+        let counted = |must_include: &[&str], first: usize| {
+            let mut table = Table::random(20, 5, 1);
+            table.common.must_include = must_include.iter().map(|name| name.to_string()).collect();
+            let problem = table.k(3).problem_of_rows(&(0..20).map(f64::from).collect::<Vec<_>>());
+            super::counted(&problem, &rankings.iter().collect::<Vec<_>>(), first)
+        };
+        assert_eq!(counted(&[], 3).units(), [1, 3, 2, 4, 0]);
+        assert_eq!(counted(&[], 3).choices[1].score, 2.0 / 3.0);
+        assert_eq!(counted(&[], 1).units(), [1, 3]);
+        assert_eq!(counted(&["x4"], 3).units(), [4, 1, 3, 2, 0]);
     }
 }
