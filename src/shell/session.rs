@@ -58,6 +58,8 @@ impl Session {
             runtime = runtime.with_memory_pool(Arc::new(TrackConsumersPool::new(GreedyMemoryPool::new(limit), consumers_named)));
         }
         let ctx = SessionContext::new_with_config_rt(config, runtime.build_arc()?);
+        // It has its catalog: a state that is made of this one, as for a cluster, must not begin with another that has no tables.
+        ctx.state_ref().write().config_mut().options_mut().catalog.create_default_catalog_and_schema = false;
         // A file's path is a table's name, also as an argument of a selector.
         urls::are_tables(&ctx);
         let engine = Engine::default().with_samples();

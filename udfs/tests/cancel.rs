@@ -5,7 +5,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "time is what is tested")]
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -78,7 +78,7 @@ fn nothing_is_at_work_a_tenth_of_a_second_after_a_cancel() {
     let tables = tables();
     let mut late = Vec::new();
     // Each is read once.
-    let mut problems: HashMap<(bool, bool, &str), Problem> = HashMap::new();
+    let mut problems: BTreeMap<(bool, bool, &str), Problem> = BTreeMap::new();
     for variant in variants().into_iter().filter(|variant| only.as_ref().is_none_or(|only| variant.spec.name == only)) {
         let Ok(work) = (variant.spec.build)(&variant.settings()) else { continue };
         if matches!(&work, Work::Select(selector) if matches!(selector.reads(), Reads::Pass(_))) {
