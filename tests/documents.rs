@@ -25,7 +25,7 @@ fn shell(arguments: &[&str]) -> std::process::Output {
 #[test]
 fn every_example_runs_in_the_shell() {
     let runs = |file: &PathBuf| {
-        let text = std::fs::read_to_string(&file).unwrap();
+        let text = std::fs::read_to_string(file).unwrap();
         assert!(text.starts_with("-- "), "{}: begins with what question it answers", file.display());
         let output = shell(&["-f", file.to_str().unwrap()]);
         assert!(output.status.success(), "{}: {}", file.display(), String::from_utf8_lossy(&output.stderr));

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
 use futures::StreamExt;
@@ -106,7 +107,7 @@ async fn failure(file: PathBuf) -> Option<String> {
 async fn every_query_has_the_answer_in_its_file() {
     let files = files();
     assert!(!files.is_empty(), "no file in tests/slt fits PURSUIT_SLT");
-    let failures = futures::stream::iter(files).map(|file| tokio::spawn(failure(file))).buffered(2);
+    let failures = futures::stream::iter(files).map(|file| SpawnedTask::spawn(failure(file))).buffered(2);
     let failures: Vec<String> = failures.filter_map(|failure| async { failure.expect("no query panics") }).collect().await;
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
