@@ -171,7 +171,7 @@ def table_i(context):
     context.say("### Table I: features of known problems", "",
                 f"Mean of {runs} tables that no default was chosen on. FPSR is the share of false features among the chosen, FNSR of missed ones among the true; F-NME and P-NME are decibels on the rows learnt from and on {TEST} others "
                 "of one and the same network for every method: the paper's SSFN, in numpy, on the features chosen. The last error is that of our ssfn. The published errors are of each method's own predictor. "
-                "By their printed errors NGP learnt from 1000 rows and the others from 300. The penalty of `drop_one_out` was chosen on ten other tables. Two settings were chosen after a look at these: `ngp, mlp` holds out 0.3 of the rows, because a tenth gave 0.333 false and 0.333 missed, and `drop_one_out` keeps what costs more than 1 %, because `k => 'auto'` kept 157 features.")
+                "By their printed errors NGP learnt from 1000 rows and the others from 300. The penalty of `drop_one_out` was chosen on others. Two settings were chosen after a look at these: `ngp, mlp` holds out 0.3 of the rows, because a tenth gave 0.333 false and 0.333 missed, and `drop_one_out` keeps what costs more than 1 %, because `k => 'auto'` kept 157 features.")
     artificial(context, () if context.is_quick else (1000,))
     if context.path("boston_housing"):
         table_1_part(context, "Boston, 339 of 506 rows, 13 features and 100 of noise", "table_i/boston", published.TABLE_I["boston"], boston(context, runs), 339, 13, range(runs), 99)
